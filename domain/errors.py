@@ -1,0 +1,149 @@
+"""Every error that a step can end with, as one tree.
+
+    OrderError
+    ├── Refusal                    a business answer: final, never retried
+    │   ├── InventoryUnavailable     InsufficientPoints     InsufficientCredit
+    │   ├── CardDeclined             PaymentFraudBlocked    AuthenticationFailed
+    │   ├── AuthorizationExpired     CaptureFailed          NoServiceToAddress
+    │   └── UnknownSku
+    ├── TransientError             no answer or a broken one: retried, the outcome may be unknown
+    │   ├── PaymentServiceUnavailable  CourierUnavailable   FraudServiceUnavailable
+    │   ├── DatabaseUnavailable
+    │   └── GatewayProtocolError     an answer that is not understood: unknown, never success
+    ├── NotServed                  the provider said "not now": no try, repeated when it says
+    └── ContradictionError         a person must look: parks as DECISION
+        ├── PaymentMismatch          our intent carries another amount or currency
+        ├── IdempotencyConflict      our key was used with other parameters
+        ├── StepFenced               the step's undo has already been here
+        └── UnclassifiedError        an error outside this tree: a bug, three tries and stop
+
+Messages carry class names and ids only: they end up in histories. The server matches the exact class name, never a
+base class, so the lists that policies use are made from these classes.
+"""
+
+from domain.order import CancelReason
+
+
+class OrderError(Exception):
+    """The root: anything an activity may raise on purpose."""
+
+
+class Refusal(OrderError):
+    """A business answer. The subclass says which, `reason` what it means for the order."""
+
+    reason: CancelReason
+
+
+class InventoryUnavailable(Refusal):
+    reason = CancelReason.OUT_OF_STOCK
+
+
+class InsufficientPoints(Refusal):
+    reason = CancelReason.INSUFFICIENT_POINTS
+
+
+class InsufficientCredit(Refusal):
+    reason = CancelReason.INSUFFICIENT_CREDIT
+
+
+class CardDeclined(Refusal):
+    reason = CancelReason.CARD_DECLINED
+
+
+class PaymentFraudBlocked(Refusal):
+    reason = CancelReason.FRAUD_BLOCKED
+
+
+class AuthenticationFailed(Refusal):
+    reason = CancelReason.AUTHENTICATION_FAILED
+
+
+class AuthorizationExpired(Refusal):
+    reason = CancelReason.AUTHORIZATION_EXPIRED
+
+
+class CaptureFailed(Refusal):
+    reason = CancelReason.CAPTURE_FAILED
+
+
+class NoServiceToAddress(Refusal):
+    reason = CancelReason.NO_SERVICE_TO_ADDRESS
+
+
+class UnknownSku(Refusal):
+    reason = CancelReason.UNKNOWN_SKU
+
+
+class TransientError(OrderError):
+    """Worth another try under the same key. The effect may or may not have happened."""
+
+
+class PaymentServiceUnavailable(TransientError):
+    """The gateway broke off, timed out or answered 5xx."""
+
+
+class CourierUnavailable(TransientError):
+    """The courier broke off, timed out or answered 5xx."""
+
+
+class FraudServiceUnavailable(TransientError):
+    """The fraud scorer gave no score."""
+
+
+class DatabaseUnavailable(TransientError):
+    """Our own database gave no answer. The transaction may have been committed: its key tells."""
+
+
+class GatewayProtocolError(TransientError):
+    """A 2xx with a body that is not understood. Unknown, never success."""
+
+
+class NotServed(OrderError):
+    """429, 503, 409 in flight or a refused connection: certainly no effect, and no try.
+
+    `retry_after_seconds` is the provider's own word where it gave one.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ContradictionError(OrderError):
+    """Facts that do not fit together: nothing moves until a person decides."""
+
+
+class PaymentMismatch(ContradictionError):
+    """The order's own intent carries another amount or currency than the order."""
+
+
+class IdempotencyConflict(ContradictionError):
+    """The provider knows our key with other parameters."""
+
+
+class StepFenced(ContradictionError):
+    """A forward attempt arrived after its undo: it must not take effect."""
+
+
+class UnclassifiedError(ContradictionError):
+    """An error outside the tree, named by its class. Made by the worker, not raised by a step."""
+
+
+def _leaves(root: type[OrderError]) -> dict[str, type[OrderError]]:
+    found = {root.__name__: root}
+    for child in root.__subclasses__():
+        found.update(_leaves(child))
+    return found
+
+
+#: Error type names as they travel, by the branch of the tree.
+REFUSALS: dict[str, type[Refusal]] = {
+    name: cls for name, cls in _leaves(Refusal).items() if issubclass(cls, Refusal) and cls is not Refusal
+}
+CONTRADICTIONS: frozenset[str] = frozenset(_leaves(ContradictionError))
+
+#: What Temporal must never retry by itself: answers, contradictions, and "not now" (the workflow's own timer waits).
+#: An unclassified error is not here: the worker lets it have three tries.
+NON_RETRYABLE: tuple[str, ...] = tuple(
+    sorted({*REFUSALS, *CONTRADICTIONS, NotServed.__name__} - {UnclassifiedError.__name__})
+)

@@ -1,0 +1,57 @@
+"""Keys of effects: one effect, one key, from the order's id alone.
+
+Everything that must happen once is found again by its key: the row in `order_steps`, the movement in a ledger, the
+idempotency key at the gateway, the reference at the courier.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """The steps of the saga and their undos, by the name of their activity."""
+
+    OPEN_ORDER = "open_order"
+    SCREEN_ORDER = "screen_order"
+    RESERVE_STOCK = "reserve_stock"
+    BURN_POINTS = "burn_points"
+    APPLY_STORE_CREDIT = "apply_store_credit"
+    AUTHORIZE_PAYMENT = "authorize_payment"
+    AWAIT_PAYMENT = "await_payment"
+    BOOK_SHIPMENT = "book_shipment"
+    CAPTURE_PAYMENT = "capture_payment"
+    CONFIRM_ORDER = "confirm_order"
+    COMMIT_STOCK = "commit_stock"
+    RELEASE_STOCK = "release_stock"
+    RESTORE_POINTS = "restore_points"
+    REFUND_STORE_CREDIT = "refund_store_credit"
+    RELEASE_PAYMENT = "release_payment"
+    CANCEL_SHIPMENT = "cancel_shipment"
+    REFUND_PAYMENT = "refund_payment"
+
+
+@dataclass(frozen=True)
+class EffectKey:
+    """`<order>:<step>[:<item>]:<revision>`. The item tells the shipments of one order apart (their warehouse)."""
+
+    order_id: str
+    step: Step
+    item: str = ""
+    revision: int = 1
+
+    def __str__(self) -> str:
+        parts = [self.order_id, self.step.value, self.item, str(self.revision)]
+        return ":".join(part for part in parts if part)
+
+
+def order_id_for(caller: str, idempotency_key: str) -> str:
+    """The order id that (caller, key) always gives: 120 bits of SHA-256 in lower-case base32."""
+    digest = hashlib.sha256(f"{caller}\0{idempotency_key}".encode()).digest()
+    return base64.b32encode(digest[:15]).decode().lower()
+
+
+def shipment_reference(order_id: str, warehouse: str) -> str:
+    """Our reference at the courier: one booking an order and warehouse, whoever asks and how often."""
+    return f"{order_id}:{warehouse}"

@@ -1,0 +1,206 @@
+"""What travels between workflows and activities, and into workflows from outside.
+
+Ids, amounts and enums only: histories are read by many people and kept for long, so no line, name or address is here.
+"""
+
+from pydantic import BaseModel, ConfigDict
+
+from domain.keys import Step
+from domain.order import CancelReason, OrderStatus, ParkKind, PaymentStatus, RedriveAction
+from domain.policy import OrderPolicy
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class OrderInput(_Message):
+    """Starts one order's saga. The order itself stays in its table (claim check)."""
+
+    order_id: str
+
+
+class OrderResult(_Message):
+    """How an order ended."""
+
+    order_id: str
+    status: OrderStatus
+    reason: CancelReason | None = None
+
+
+class OpenedOrder(_Message):
+    """The order as accepted: frozen amounts in the smallest unit, and the policy it runs under.
+
+    `closed`: nothing is left to do, `status` and `reason` are the result.
+    """
+
+    order_id: str
+    customer_id: str
+    currency: str
+    total: int
+    amount_due: int
+    points: int
+    store_credit: int
+    status: OrderStatus
+    reason: CancelReason | None
+    closed: bool
+    policy: OrderPolicy
+
+
+class StepInput(_Message):
+    """One call of a step or an undo: the order, the part of it, and the revision of its key at the provider."""
+
+    order_id: str
+    revision: int = 1
+    item: str = ""
+
+
+class Screening(_Message):
+    """The fraud scorer's word: 0 (good) to 100 (bad)."""
+
+    score: int
+
+
+class Reservation(_Message):
+    """Stock is set aside in these warehouses, sorted."""
+
+    warehouses: list[str]
+
+
+class PaymentView(_Message):
+    """The intent as the gateway tells it now. `reason` says why, when it was declined or voided."""
+
+    status: PaymentStatus
+    intent_id: str | None = None
+    captured: int = 0
+    refunded: int = 0
+    reason: CancelReason | None = None
+
+
+class ShipmentBooked(_Message):
+    """The courier's own id of the parcel."""
+
+    warehouse: str
+    shipment_id: str
+
+
+class ShipmentCancelled(_Message):
+    """What the undo found at the courier.
+
+    `look_again_after_seconds` is set when it found nothing although a booking was sent and never answered: the
+    booking may still land, so the undo is called once more after that long.
+    """
+
+    found: bool
+    look_again_after_seconds: float | None = None
+
+
+class StatusChange(_Message):
+    """A new stage of the order, written with its event in one transaction."""
+
+    order_id: str
+    status: OrderStatus
+    reason: CancelReason | None = None
+    actor: str = "system"
+
+
+class StatusRecorded(_Message):
+    """The status that stands now: the one asked for, or the later one that was already there."""
+
+    status: OrderStatus
+    reason: CancelReason | None = None
+
+
+class ParkedStep(_Message):
+    """A step that cannot go on by itself: opens one review item (or renews its error)."""
+
+    order_id: str
+    step: Step
+    item: str = ""
+    kind: ParkKind
+    error: str
+
+
+class ParkClosed(_Message):
+    """The parked step went on: closes its review item with who decided what."""
+
+    order_id: str
+    step: Step
+    item: str = ""
+    actor: str
+    action: str
+    reason: str | None = None
+
+
+class PaymentUpdated(_Message):
+    """Signal `payment_updated`: something happened to the intent. A wake-up only; the gateway is asked."""
+
+    event_id: str
+    type: str
+    intent_id: str
+
+
+class CancelOrder(_Message):
+    """Update `cancel_order`."""
+
+    reason: CancelReason = CancelReason.CANCELLED_BY_CUSTOMER
+    actor: str = "customer"
+    note: str | None = None
+
+
+class CancelAnswer(_Message):
+    """The order's status at the moment the cancel was accepted."""
+
+    order_id: str
+    status: OrderStatus
+
+
+class DecideReview(_Message):
+    """Update `decide_review`."""
+
+    approve: bool
+    actor: str
+    reason: str
+
+
+class RedriveStep(_Message):
+    """Update `redrive_step`: what an operator wants done with a parked step."""
+
+    step: Step
+    action: RedriveAction
+    actor: str
+    reason: str
+    item: str | None = None
+
+
+class ReviewItem(_Message):
+    """One parked step, as the query `status` tells it."""
+
+    step: str
+    kind: ParkKind
+    error: str
+    since: str
+
+
+class OrderState(_Message):
+    """Query `status`."""
+
+    status: OrderStatus
+    reason: CancelReason | None
+    payment: PaymentStatus
+    needs_review: list[ReviewItem]
+
+
+class TimelineEntry(_Message):
+    """One line of query `timeline`."""
+
+    at: str
+    step: str
+    state: str
+
+
+class MoneyInput(_Message):
+    """Starts `MoneyWorkflow`: money moved on this intent after its order's saga had ended."""
+
+    order_id: str
+    intent_id: str

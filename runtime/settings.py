@@ -1,0 +1,126 @@
+"""What a process is told from outside: one frozen object, read once at its entry point and passed down.
+
+Sources, the first one wins: the environment, `.env`, `$ORDERS_HOME/stack.env` (written by `make up`).
+`.env.example` lists every name with its meaning.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from domain.money import CURRENCIES
+
+
+class SettingsError(Exception):
+    """A setting is missing or wrong: one line that names it. Exit code 2."""
+
+
+class Settings(BaseSettings):
+    """All settings of all processes; each party's worker needs only its own part of them."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    orders_home: Path = Path(".local")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    auth_mode: Literal["open"] = "open"
+
+    database_url: str | None = None
+    database_url_orders: str | None = None
+    database_url_inventory: str | None = None
+    database_url_loyalty: str | None = None
+    database_url_payments: str | None = None
+    database_url_shipping: str | None = None
+
+    temporal_address: str | None = None
+    temporal_namespace: str | None = None
+
+    stripe_api_key: str | None = None
+    stripe_api_base: str | None = None
+    stripe_webhook_secrets: Annotated[tuple[str, ...], NoDecode] = ()
+    courier_api_base: str | None = None
+    courier_webhook_secrets: Annotated[tuple[str, ...], NoDecode] = ()
+    fraud_api_base: str | None = None
+    smtp_url: str | None = None
+    #: Below the step's start_to_close, so that an attempt ends with our own error.
+    provider_timeout_seconds: float = Field(default=5, gt=0)
+
+    payment_deadline_seconds: float = Field(default=1800, gt=0)
+    review_deadline_seconds: float = Field(default=172_800, gt=0)
+    review_limits: Annotated[dict[str, int], NoDecode] = Field(
+        default_factory=lambda: {"EUR": 50_000, "USD": 50_000, "JPY": 80_000, "KWD": 150_000}
+    )
+    points_currency: str = "EUR"
+    default_payment_method: str = "pm_card_visa"
+
+    bind_host: str = "127.0.0.1"
+    http_port: int = 8080
+    ops_port: int = 8081
+    temporal_port: int = 7233
+    temporal_ui_port: int = 8233
+    postgres_port: int = 5433
+    sim_gateway_port: int = 12111
+    sim_courier_port: int = 12112
+    sim_fraud_port: int = 12113
+    sim_smtp_port: int = 12125
+    sim_mail_port: int = 12126
+
+    @field_validator("stripe_webhook_secrets", "courier_webhook_secrets", mode="before")
+    @classmethod
+    def _split_secrets(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("review_limits", mode="before")
+    @classmethod
+    def _split_limits(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = [part.split("=", 1) for part in value.split(",") if part.strip()]
+        if any(len(pair) != 2 or not pair[1].strip().isdigit() for pair in pairs):
+            raise ValueError("write CURRENCY=AMOUNT,CURRENCY=AMOUNT in smallest units")
+        return {code.strip(): int(limit) for code, limit in pairs}
+
+    @field_validator("points_currency")
+    @classmethod
+    def _known_currency(cls, value: str) -> str:
+        if value not in CURRENCIES:
+            raise ValueError(f"one of {', '.join(CURRENCIES)}")
+        return value
+
+    def database_for(self, party: str) -> str:
+        """The database URL of one party's role, or the common one. Raises SettingsError when neither is set."""
+        url: str | None = getattr(self, f"database_url_{party}", None) or self.database_url
+        return self.need(url, "DATABASE_URL")
+
+    @staticmethod
+    def need(value: str | None, name: str) -> str:
+        """`value`, or a SettingsError that names the setting."""
+        if not value:
+            raise SettingsError(f"{name} is not set: run `make up` (it writes stack.env) or set {name}")
+        return value
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Reads all sources. Raises SettingsError with one line naming the first wrong setting."""
+    home = Path(os.environ.get("ORDERS_HOME") or _home_from_dotenv() or ".local")
+    try:
+        return Settings(_env_file=(home / "stack.env", ".env"), **overrides)  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).upper() if first["loc"] else "a setting"
+        raise SettingsError(f"{name} is wrong: {first['msg']}") from None
+
+
+def _home_from_dotenv() -> str | None:
+    path = Path(".env")
+    if not path.is_file():
+        return None
+    for line in path.read_text().splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "ORDERS_HOME":
+            return value.strip().strip("\"'")
+    return None
