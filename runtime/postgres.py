@@ -14,6 +14,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
+from runtime.entry import EntryError
 from runtime.home import Home
 from runtime.process import Command, Leashed, run
 
@@ -25,7 +26,7 @@ OWNER = "orders"
 USER_FOR_ROOT = "nobody"
 
 
-class PostgresError(Exception):
+class PostgresError(EntryError):
     """The server cannot be set up or started: one line that says why."""
 
 
