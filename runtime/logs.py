@@ -32,7 +32,7 @@ def configure_logs(level: str) -> None:
     ]
     render = structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
     structlog.configure(
-        processors=[*shared, render],
+        processors=[*shared, _read_first, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -57,6 +57,10 @@ def _library_line(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     # Only the first line: what follows is a repr of objects, with the values inside.
     message = str(line.get("event", "")).split("\n", 1)[0]
     return {**line, "event": "library_log", "message": message}
+
+
+def _read_first(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    return {name: line[name] for name in ("at", "level", "event")} | dict(line)
 
 
 def _describe_exception(_: WrappedLogger, __: str, line: EventDict) -> EventDict:

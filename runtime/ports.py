@@ -1,5 +1,6 @@
-"""Which TCP ports are free."""
+"""Which TCP ports are free, and why one is not."""
 
+import errno
 import socket
 
 
@@ -20,12 +21,17 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
             one.close()
 
 
-def is_taken(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether somebody listens there. A port in TIME_WAIT is free, as it is for a server."""
-    with socket.socket() as probe:
+def why_not(port: int, host: str = "127.0.0.1") -> str | None:
+    """Why a server cannot listen there, as the middle of a sentence; None: it can."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        # As servers do: a port whose last connections are in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return True
-    return False
+            probe.listen()
+        except PermissionError:
+            return "needs the rights of root: run with them"
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            return "is taken: stop what listens there" if taken else f"of {host} cannot be used: set BIND_HOST"
+    return None

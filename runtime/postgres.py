@@ -77,7 +77,7 @@ class PostgresServer:
             # Statements and row values may hold personal data: the log gets neither.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
-            "log_line_prefix": "%a ",
+            "log_line_prefix": "%q%a ",
             "log_checkpoints": "off",
         }
         if not self._durable:

@@ -13,6 +13,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from domain.money import CURRENCIES
 
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
 
 class SettingsError(Exception):
     """A setting is missing or wrong: one line that names it. Exit code 2."""
@@ -56,16 +58,16 @@ class Settings(BaseSettings):
     default_payment_method: str = "pm_card_visa"
 
     bind_host: str = "127.0.0.1"
-    http_port: int = 8080
-    ops_port: int = 8081
-    temporal_port: int = 7233
-    temporal_ui_port: int = 8233
-    postgres_port: int = 5433
-    sim_gateway_port: int = 12111
-    sim_courier_port: int = 12112
-    sim_fraud_port: int = 12113
-    sim_smtp_port: int = 12125
-    sim_mail_port: int = 12126
+    http_port: Port = 8080
+    ops_port: Port = 8081
+    temporal_port: Port = 7233
+    temporal_ui_port: Port = 8233
+    postgres_port: Port = 5433
+    sim_gateway_port: Port = 12111
+    sim_courier_port: Port = 12112
+    sim_fraud_port: Port = 12113
+    sim_smtp_port: Port = 12125
+    sim_mail_port: Port = 12126
 
     @field_validator("stripe_webhook_secrets", "courier_webhook_secrets", mode="before")
     @classmethod
@@ -104,11 +106,14 @@ class Settings(BaseSettings):
         return value
 
 
-def load_settings(**overrides: object) -> Settings:
-    """Reads all sources. Raises SettingsError with one line naming the first wrong setting."""
+def load_settings(*, from_stack: bool = True, **overrides: object) -> Settings:
+    """Reads all sources, or those that people write (`from_stack=False`).
+
+    Raises SettingsError with one line naming the first wrong setting.
+    """
     home = Path(os.environ.get("ORDERS_HOME") or _home_from_dotenv() or ".local")
     try:
-        return Settings(_env_file=(home / "stack.env", ".env"), **overrides)  # type: ignore[arg-type]
+        return Settings(_env_file=(*([home / "stack.env"] if from_stack else []), ".env"), **overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).upper() if first["loc"] else "a setting"

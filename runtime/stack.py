@@ -1,0 +1,169 @@
+"""The whole shop on one machine: PostgreSQL, Temporal, simulators, worker and API under one supervisor.
+
+async with Stack(isolated_settings(home)) as stack:
+    stack.settings.http_port …
+    stack.kill("worker")            # kill -9; it is started again
+    await stack.ready("worker")
+"""
+
+import asyncio
+import signal
+from collections.abc import Collection
+from types import TracebackType
+
+from migrations import migrate
+from runtime import parts
+from runtime.entry import EntryError
+from runtime.home import Home, Lock
+from runtime.ports import why_not
+from runtime.postgres import PostgresServer
+from runtime.seed import seed
+from runtime.settings import Settings
+from runtime.stack_env import LOOPBACK, children_environment, own_servers, own_settings, write_stack_env
+from runtime.supervisor import Supervisor, Tell
+from runtime.temporal import connect, ensure_search_attributes, keep_histories
+
+PARTS = ("postgres", "temporal", "simulators", "worker", "api")
+
+
+class StackError(EntryError):
+    """The stack cannot be started: one line that says what to change."""
+
+
+class Stack:
+    """One stack on one home. Servers that the settings name are used, the others are started here."""
+
+    def __init__(self, settings: Settings, *, tell: Tell = lambda *_: None, without: Collection[str] = ()) -> None:
+        given = settings.model_copy(update={"orders_home": settings.orders_home.resolve()})
+        self._own = own_servers(given)
+        self._given = given
+        self._without = frozenset(without)
+        self._home = Home(given.orders_home)
+        self._lock = Lock(self._home)
+        self._supervisor = Supervisor(tell)
+        self.settings = given.model_copy(update=own_settings(given))
+        """All settings, with the addresses and secrets of the servers that are started here."""
+
+    async def start(self) -> None:
+        """Starts everything and returns when all is ready. Raises EntryError, and then nothing runs."""
+        if not self._lock.take():
+            raise StackError(f"a stack is running already on {self._home.path} (process {self._lock.holder()})")
+        try:
+            self._refuse_taken_ports()
+            write_stack_env(self._given)
+            environment = children_environment(self._given)
+            async with asyncio.TaskGroup() as group:
+                servers = [
+                    group.create_task(self._start_database()),
+                    group.create_task(self._start_temporal(environment)),
+                ]
+                group.create_task(self._start_simulators(environment))
+                await asyncio.gather(*servers)
+                for build in (parts.worker, parts.api):
+                    if build.__name__ not in self._without:
+                        group.create_task(self._supervisor.start(build(self.settings, environment)))
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, BaseExceptionGroup):
+                raise error.exceptions[0] from None
+            raise
+
+    async def stop(self) -> None:
+        """Ends everything in reverse order."""
+        await self._supervisor.stop()
+        self._lock.give_back()
+
+    def urls(self) -> dict[str, str]:
+        """What a person may open, by name."""
+        settings, host = self.settings, parts.reachable(self.settings.bind_host)
+        found = {"shop": f"http://{host}:{settings.http_port}", "operators": f"http://{host}:{settings.ops_port}"}
+        if "temporal" in self._own:
+            found["Temporal Web UI"] = f"http://{LOOPBACK}:{settings.temporal_ui_port}"
+        if "gateway" in self._own:
+            found["payment gateway"] = f"{settings.stripe_api_base}/_sim/ledger"
+        if "mail" in self._own:
+            found["mail"] = f"http://{LOOPBACK}:{settings.sim_mail_port}/_sim/ledger"
+        if "postgres" in self._own:
+            found["database"] = f"postgresql://orders@{LOOPBACK}:{settings.postgres_port}/orders"
+        return found
+
+    async def ready(self, part: str) -> None:
+        """Waits until a part does its work (again). Raises PartError after a minute."""
+        await self._supervisor[part].ready()
+
+    def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Sends a part a signal: kill -9 unless told otherwise. It is started again, unless restarts are paused."""
+        self._supervisor[part].signal(number)
+
+    def kill_all(self) -> None:
+        """kill -9 of everything."""
+        self._supervisor.kill()
+
+    def pause_restarts(self, part: str) -> None:
+        """A part that ends from now on stays down."""
+        self._supervisor[part].hold()
+
+    def resume_restarts(self, part: str) -> None:
+        """Undoes `pause_restarts`: a part that is down is started at once."""
+        self._supervisor[part].release()
+
+    async def __aenter__(self) -> "Stack":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _start_database(self) -> None:
+        if "postgres" in self._own:
+            server = PostgresServer(self._home.path, self.settings.postgres_port)
+            await server.prepare()
+            await self._supervisor.start(parts.postgres(server))
+            await server.create_database()
+        url = self.settings.database_for("orders")
+        await asyncio.to_thread(migrate, url)
+        if "postgres" in self._own:
+            await seed(url)
+
+    async def _start_temporal(self, environment: dict[str, str]) -> None:
+        if "temporal" in self._own:
+            await self._supervisor.start(parts.temporal(self.settings, environment))
+        client = await connect(self.settings)
+        if "temporal" in self._own:
+            await keep_histories(client)
+        await ensure_search_attributes(client)
+
+    async def _start_simulators(self, environment: dict[str, str]) -> None:
+        simulated = self._own & {"gateway", "courier", "fraud", "mail"}
+        if simulated and "simulators" not in self._without:
+            await self._supervisor.start(parts.simulators(self.settings, environment, simulated))
+
+    def _refuse_taken_ports(self) -> None:
+        """Before anything is started: each port is free and used once. Raises StackError naming the setting."""
+        seen: dict[int, str] = {}
+        for name in self._ports():
+            port, setting = getattr(self.settings, name), name.upper()
+            if port in seen:
+                raise StackError(f"{seen[port]} and {setting} are both {port}: change one of them")
+            seen[port] = setting
+            host = self.settings.bind_host if name in {"http_port", "ops_port"} else LOOPBACK
+            if trouble := why_not(port, host):
+                raise StackError(f"port {port} {trouble} or set {setting} to another port")
+
+    def _ports(self) -> list[str]:
+        used = {
+            "postgres": ["postgres_port"],
+            "temporal": ["temporal_port", "temporal_ui_port"],
+            "gateway": ["sim_gateway_port"],
+            "courier": ["sim_courier_port"],
+            "fraud": ["sim_fraud_port"],
+            "mail": ["sim_smtp_port", "sim_mail_port"],
+        }
+        names = [] if "api" in self._without else ["http_port", "ops_port"]
+        for server, ports in used.items():
+            part = server if server in PARTS else "simulators"
+            if server in self._own and part not in self._without:
+                names += ports
+        return names
