@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from domain.errors import DatabaseUnavailable
@@ -51,7 +52,7 @@ class Database:
         try:
             async with self.engine.begin() as connection:
                 yield connection
-        except (OperationalError, InterfaceError, TimeoutError, ConnectionError) as error:
+        except (OperationalError, InterfaceError, PoolTimeoutError, TimeoutError, ConnectionError) as error:
             raise DatabaseUnavailable(type(error).__name__) from None
         except DBAPIError as error:
             if error.connection_invalidated:

@@ -14,7 +14,9 @@
     └── ContradictionError         a person must look: parks as DECISION
         ├── PaymentMismatch          our intent carries another amount or currency
         ├── IdempotencyConflict      our key was used with other parameters
+        ├── RefundFailed             the provider could not give the money back
         ├── StepFenced               the step's undo has already been here
+        ├── OrderNotFound            a run for an order that the database does not have
         └── UnclassifiedError        an error outside this tree: a bug, three tries and stop
 
 Messages carry class names and ids only: they end up in histories. The server matches the exact class name, never a
@@ -121,29 +123,41 @@ class IdempotencyConflict(ContradictionError):
     """The provider knows our key with other parameters."""
 
 
+class RefundFailed(ContradictionError):
+    """A refund of ours ended as failed at the provider: the shopper's money is still owed."""
+
+
 class StepFenced(ContradictionError):
     """A forward attempt arrived after its undo: it must not take effect."""
+
+
+class OrderNotFound(ContradictionError):
+    """The run's order is not in the database: a dead claim check. Nothing can be undone or refused for it."""
 
 
 class UnclassifiedError(ContradictionError):
     """An error outside the tree, named by its class. Made by the worker, not raised by a step."""
 
 
-def _leaves(root: type[OrderError]) -> dict[str, type[OrderError]]:
+def _under(root: type[OrderError]) -> dict[str, type[OrderError]]:
     found = {root.__name__: root}
     for child in root.__subclasses__():
-        found.update(_leaves(child))
+        found.update(_under(child))
     return found
+
+
+def names_under(root: type[OrderError]) -> frozenset[str]:
+    """The class names of one branch, its root included, as they travel in Temporal failures."""
+    return frozenset(_under(root))
 
 
 #: Error type names as they travel, by the branch of the tree.
 REFUSALS: dict[str, type[Refusal]] = {
-    name: cls for name, cls in _leaves(Refusal).items() if issubclass(cls, Refusal) and cls is not Refusal
+    name: cls for name, cls in _under(Refusal).items() if issubclass(cls, Refusal) and cls is not Refusal
 }
-CONTRADICTIONS: frozenset[str] = frozenset(_leaves(ContradictionError))
 
 #: What Temporal must never retry by itself: answers, contradictions, and "not now" (the workflow's own timer waits).
 #: An unclassified error is not here: the worker lets it have three tries.
 NON_RETRYABLE: tuple[str, ...] = tuple(
-    sorted({*REFUSALS, *CONTRADICTIONS, NotServed.__name__} - {UnclassifiedError.__name__})
+    sorted({*REFUSALS, *names_under(ContradictionError), NotServed.__name__} - {UnclassifiedError.__name__})
 )

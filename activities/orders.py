@@ -1,0 +1,185 @@
+"""The shop's own part of an order: opening it, scoring it, its status, its parked steps.
+
+Idempotent here means: the order's row is locked, the stage only moves forward, a stamp or a review item that is there
+is kept. Each activity is one short transaction of the `orders` role.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sqlalchemy import RowMapping, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+from temporalio import activity
+
+from adapters.database import Database
+from adapters.reviews import change_stage, close_review, lock_order, open_review
+from adapters.steps import enter, stamp
+from adapters.tables import order_lines, orders
+from domain.errors import OrderNotFound, UnknownSku
+from domain.keys import EffectKey, Step
+from domain.messages import (
+    OpenedOrder,
+    OrderInput,
+    ParkClosed,
+    ParkedStep,
+    Screening,
+    StatusChange,
+    StatusRecorded,
+    StepInput,
+)
+from domain.order import UNDONE_STATUSES, OrderStatus, StepState
+from domain.policy import OrderPolicy
+
+
+class Scorer(Protocol):
+    """Whoever scores an order: 0 (good) to 100 (bad). Raises FraudServiceUnavailable or NotServed."""
+
+    async def score(self, order_id: str, customer_id: str, amount: int, currency: str) -> int: ...
+
+
+class Deadlines(Protocol):
+    """The part of the settings that reaches an order's policy."""
+
+    @property
+    def payment_deadline_seconds(self) -> float: ...
+    @property
+    def review_deadline_seconds(self) -> float: ...
+    @property
+    def review_limits(self) -> Mapping[str, int]: ...
+
+
+class OrdersActivities:
+    """Served on the queue `orders`. `policy` holds the numbers that are no settings."""
+
+    def __init__(
+        self, database: Database, scorer: Scorer, settings: Deadlines, policy: OrderPolicy | None = None
+    ) -> None:
+        self._database = database
+        self._scorer = scorer
+        self._settings = settings
+        self._policy = policy or OrderPolicy()
+
+    @activity.defn
+    async def open_order(self, order: OrderInput) -> OpenedOrder:
+        """Takes the accepted order for this run: its frozen amounts, and the policy that it runs under from here on.
+
+        Idempotent by its stamp. Raises UnknownSku when the catalogue had no price for a line, OrderNotFound when there
+        is no such order.
+        """
+        async with self._database.begin() as connection:
+            row = await lock_order(connection, order.order_id)
+            closed = await _is_closed(connection, row)
+            known = closed or await _all_priced(connection, order.order_id)
+            await stamp(
+                connection,
+                EffectKey(order.order_id, Step.OPEN_ORDER),
+                StepState.DONE if known else StepState.REFUSED,
+                attempt=activity.info().attempt,
+                reason=None if known else UnknownSku.reason,
+            )
+        if not known:
+            raise UnknownSku(order.order_id)
+        return OpenedOrder.model_validate(
+            {**row, "status": row["stage"], "closed": closed, "policy": self._policy_for(row["currency"])}
+        )
+
+    def _policy_for(self, currency: str) -> OrderPolicy:
+        return self._policy.model_copy(
+            update={
+                "payment_deadline_seconds": self._settings.payment_deadline_seconds,
+                "review_deadline_seconds": self._settings.review_deadline_seconds,
+                "review_limit_minor": self._settings.review_limits.get(currency),
+            }
+        )
+
+    @activity.defn
+    async def screen_order(self, step: StepInput) -> Screening:
+        """Asks the fraud scorer about the order's total.
+
+        Idempotent by nature: a question. Raises FraudServiceUnavailable, NotServed or OrderNotFound.
+        """
+        async with self._database.begin() as connection:
+            query = select(orders.c.customer_id, orders.c.total, orders.c.currency)
+            row = (await connection.execute(query.where(orders.c.order_id == step.order_id))).one_or_none()
+        if row is None:
+            raise OrderNotFound(step.order_id)
+        score = await self._scorer.score(step.order_id, row.customer_id, row.total, row.currency)
+        async with self._database.begin() as connection:
+            await stamp(
+                connection,
+                EffectKey(step.order_id, Step.SCREEN_ORDER, revision=step.revision),
+                StepState.DONE,
+                attempt=activity.info().attempt,
+                reason=f"score {score}",
+            )
+        return Screening(score=score)
+
+    @activity.defn
+    async def record_status(self, change: StatusChange) -> StatusRecorded:
+        """Moves the order's stage forward, with its event and a stamp that says who wanted it.
+
+        Idempotent by the stage: a repeated or backward move returns what stands. Raises OrderNotFound.
+        """
+        async with self._database.begin() as connection:
+            recorded = await change_stage(connection, change)
+            if recorded.status is change.status:
+                await stamp(
+                    connection,
+                    EffectKey(change.order_id, Step.RECORD_STATUS, item=change.status.value),
+                    StepState.DONE,
+                    attempt=activity.info().attempt,
+                    actor=change.actor,
+                    reason=recorded.reason,
+                )
+        return recorded
+
+    @activity.defn
+    async def confirm_order(self, step: StepInput) -> StatusRecorded:
+        """CONFIRMED, with `OrderConfirmed` and the step's stamp. The money is captured or there was none to pay.
+
+        Idempotent by the stage. Raises OrderNotFound.
+        """
+        async with self._database.begin() as connection:
+            change = StatusChange(order_id=step.order_id, status=OrderStatus.CONFIRMED)
+            recorded = await change_stage(connection, change)
+            if recorded.status is OrderStatus.CONFIRMED:
+                await stamp(
+                    connection,
+                    EffectKey(step.order_id, Step.CONFIRM_ORDER, revision=step.revision),
+                    StepState.DONE,
+                    attempt=activity.info().attempt,
+                )
+        return recorded
+
+    @activity.defn
+    async def park_step(self, parked: ParkedStep) -> None:
+        """Opens the review item of a step that cannot go on by itself, or renews its error.
+
+        Idempotent by order, step and item: one open row. Raises OrderNotFound.
+        """
+        async with self._database.begin() as connection:
+            await open_review(connection, parked)
+
+    @activity.defn
+    async def close_park(self, closed: ParkClosed) -> None:
+        """Closes the step's review item with who decided what.
+
+        Idempotent: harmless when none is open. Raises OrderNotFound.
+        """
+        async with self._database.begin() as connection:
+            await close_review(connection, closed)
+
+
+async def _is_closed(connection: AsyncConnection, row: RowMapping) -> bool:
+    """Nothing is left to do for the order: undone, refunded, or confirmed with its stock sold."""
+    stage = OrderStatus(row["stage"])
+    if stage is OrderStatus.CONFIRMED:
+        return (await enter(connection, EffectKey(row["order_id"], Step.COMMIT_STOCK))).done
+    return stage in UNDONE_STATUSES or stage is OrderStatus.REFUNDED
+
+
+async def _all_priced(connection: AsyncConnection, order_id: str) -> bool:
+    unpriced = select(order_lines.c.line_no).where(
+        order_lines.c.order_id == order_id, order_lines.c.unit_price.is_(None)
+    )
+    return not (await connection.execute(select(unpriced.exists()))).scalar_one()

@@ -1,0 +1,180 @@
+"""The order's stage, its review items and its events, always in step with each other."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from adapters.database import Database
+from adapters.orders import read_order, read_timeline
+from adapters.reviews import change_stage, close_review, open_review
+from adapters.tables import outbox
+from domain.errors import OrderNotFound
+from domain.keys import Step
+from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
+from domain.order import CancelReason, OrderStatus, ParkKind
+from domain.views import OrderView
+from tests.builders import an_accepted_order, the_fixture_products
+
+
+@pytest.fixture
+async def order_id(database: Database) -> str:
+    await the_fixture_products(database)
+    return await an_accepted_order(database)
+
+
+async def move(
+    database: Database, order_id: str, status: OrderStatus, reason: CancelReason | None = None
+) -> StatusRecorded:
+    async with database.begin() as connection:
+        return await change_stage(connection, StatusChange(order_id=order_id, status=status, reason=reason))
+
+
+async def park(
+    database: Database,
+    order_id: str,
+    step: Step = Step.AUTHORIZE_PAYMENT,
+    item: str = "",
+    *,
+    kind: ParkKind = ParkKind.TECHNICAL,
+    error: str = "PaymentServiceUnavailable",
+) -> None:
+    async with database.begin() as connection:
+        await open_review(connection, ParkedStep(order_id=order_id, step=step, item=item, kind=kind, error=error))
+
+
+async def unpark(database: Database, order_id: str, step: Step = Step.AUTHORIZE_PAYMENT, item: str = "") -> None:
+    async with database.begin() as connection:
+        closed = ParkClosed(order_id=order_id, step=step, item=item, actor="grace", action="retry", reason="it is back")
+        await close_review(connection, closed)
+
+
+async def seen(database: Database, order_id: str) -> OrderView:
+    view = await read_order(database, order_id)
+    assert view is not None
+    return view
+
+
+async def events(database: Database, order_id: str) -> list[dict[str, Any]]:
+    async with database.snapshot() as connection:
+        query = select(outbox).where(outbox.c.order_id == order_id, outbox.c.type != "OrderSubmitted")
+        return [dict(row) for row in (await connection.execute(query.order_by(outbox.c.sequence))).mappings()]
+
+
+async def test_a_confirmed_order_is_told_once_and_stays_confirmed(database: Database, order_id: str) -> None:
+    for status in (OrderStatus.AWAITING_PAYMENT, OrderStatus.CONFIRMED, OrderStatus.CONFIRMED):
+        assert (await move(database, order_id, status)).status is status
+    for backward in (OrderStatus.AWAITING_PAYMENT, OrderStatus.COMPENSATING, OrderStatus.PENDING):
+        assert await move(database, order_id, backward) == StatusRecorded(status=OrderStatus.CONFIRMED)
+    (event,) = await events(database, order_id)
+    assert (event["type"], event["event_id"]) == ("OrderConfirmed", f"{order_id}:OrderConfirmed")
+    assert event["data"] == {
+        "order_id": order_id,
+        "customer_id": "ada",
+        "currency": "EUR",
+        "total": 5000,
+        "points": 0,
+        "store_credit": 0,
+        "amount_due": 5000,
+        "reason": None,
+    }
+
+
+async def test_a_cancelled_order_is_told_once_with_its_reason(database: Database, order_id: str) -> None:
+    await move(database, order_id, OrderStatus.COMPENSATING, CancelReason.CARD_DECLINED)
+    await move(database, order_id, OrderStatus.CANCELLED_COMPENSATED)
+    stands = await move(database, order_id, OrderStatus.CANCELLED_COMPENSATED, CancelReason.OUT_OF_STOCK)
+    assert stands == StatusRecorded(status=OrderStatus.CANCELLED_COMPENSATED, reason=CancelReason.CARD_DECLINED)
+    (event,) = await events(database, order_id)
+    assert (event["type"], event["data"]["reason"]) == ("OrderCancelled", "CARD_DECLINED")
+
+
+async def test_a_rejected_order_is_told_once_with_its_reason(database: Database, order_id: str) -> None:
+    await move(database, order_id, OrderStatus.REJECTED, CancelReason.UNKNOWN_SKU)
+    (event,) = await events(database, order_id)
+    assert (event["type"], event["data"]["reason"]) == ("OrderRejected", "UNKNOWN_SKU")
+
+
+async def test_a_stage_cannot_be_jumped_over(database: Database, order_id: str) -> None:
+    assert (await move(database, order_id, OrderStatus.CANCELLED_COMPENSATED)).status is OrderStatus.PENDING
+    assert (await move(database, order_id, OrderStatus.NEEDS_REVIEW)).status is OrderStatus.PENDING
+    assert await events(database, order_id) == []
+
+
+async def test_of_a_confirmation_and_a_cancel_at_once_only_one_counts(database: Database, order_id: str) -> None:
+    await asyncio.gather(
+        *(move(database, order_id, status) for status in (OrderStatus.CONFIRMED, OrderStatus.COMPENSATING) * 5)
+    )
+    status = (await seen(database, order_id)).status
+    assert len(await events(database, order_id)) == (1 if status is OrderStatus.CONFIRMED else 0)
+
+
+async def test_a_parked_step_covers_the_stage_and_gives_it_back(database: Database, order_id: str) -> None:
+    await move(database, order_id, OrderStatus.AWAITING_PAYMENT)
+    await park(database, order_id)
+    view = await seen(database, order_id)
+    assert view.status is OrderStatus.NEEDS_REVIEW
+    (item,) = view.needs_review
+    assert (item.step, item.kind, item.error) == ("authorize_payment", "TECHNICAL", "PaymentServiceUnavailable")
+    await unpark(database, order_id)
+    view = await seen(database, order_id)
+    assert (view.status, view.needs_review) == (OrderStatus.AWAITING_PAYMENT, [])
+
+
+async def test_parking_again_renews_the_item_instead_of_opening_another(database: Database, order_id: str) -> None:
+    await park(database, order_id)
+    since = (await seen(database, order_id)).needs_review[0].since
+    await park(database, order_id, kind=ParkKind.DECISION, error="PaymentMismatch")
+    (item,) = (await seen(database, order_id)).needs_review
+    assert (item.kind, item.error, item.since) == (ParkKind.DECISION, "PaymentMismatch", since)
+
+
+async def test_the_status_returns_only_when_the_last_item_is_closed(database: Database, order_id: str) -> None:
+    await move(database, order_id, OrderStatus.COMPENSATING, CancelReason.OUT_OF_STOCK)
+    await park(database, order_id, Step.CANCEL_SHIPMENT, "east")
+    await park(database, order_id, Step.CANCEL_SHIPMENT, "west")
+    await unpark(database, order_id, Step.CANCEL_SHIPMENT, "east")
+    view = await seen(database, order_id)
+    assert (view.status, [item.item for item in view.needs_review]) == (OrderStatus.NEEDS_REVIEW, ["west"])
+    await unpark(database, order_id, Step.CANCEL_SHIPMENT, "west")
+    await unpark(database, order_id, Step.CANCEL_SHIPMENT, "west")
+    assert (await seen(database, order_id)).status is OrderStatus.COMPENSATING
+
+
+async def test_a_stage_changed_under_a_park_stays_covered_until_it_is_closed(database: Database, order_id: str) -> None:
+    await park(database, order_id)
+    assert (await move(database, order_id, OrderStatus.COMPENSATING)).status is OrderStatus.COMPENSATING
+    assert (await seen(database, order_id)).status is OrderStatus.NEEDS_REVIEW
+    await unpark(database, order_id)
+    assert (await seen(database, order_id)).status is OrderStatus.COMPENSATING
+
+
+async def test_a_confirmed_order_keeps_its_status_while_a_step_is_parked(database: Database, order_id: str) -> None:
+    await park(database, order_id)
+    await move(database, order_id, OrderStatus.CONFIRMED)
+    await park(database, order_id, Step.COMMIT_STOCK)
+    view = await seen(database, order_id)
+    assert (view.status, len(view.needs_review)) == (OrderStatus.CONFIRMED, 2)
+    await unpark(database, order_id)
+    await unpark(database, order_id, Step.COMMIT_STOCK)
+    view = await seen(database, order_id)
+    assert (view.status, view.needs_review) == (OrderStatus.CONFIRMED, [])
+
+
+async def test_the_timeline_tells_who_closed_what_and_why(database: Database, order_id: str) -> None:
+    await park(database, order_id)
+    await unpark(database, order_id)
+    timeline = await read_timeline(database, order_id)
+    assert timeline is not None
+    assert [(line.step, line.state, line.actor, line.reason) for line in timeline] == [
+        ("authorize_payment", "parked", "system", "TECHNICAL: PaymentServiceUnavailable"),
+        ("authorize_payment", "review closed: retry", "grace", "it is back"),
+    ]
+
+
+async def test_an_order_that_is_not_there_has_no_stage_and_no_review(database: Database) -> None:
+    with pytest.raises(OrderNotFound):
+        await move(database, "nobody", OrderStatus.CONFIRMED)
+    with pytest.raises(OrderNotFound):
+        await park(database, "nobody")
