@@ -11,11 +11,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.outbox import append_event
+from adapters.steps import stamp
 from adapters.tables import orders, review_items
 from domain.errors import OrderNotFound
 from domain.events import STAGE_EVENTS, OrderFacts, order_event
+from domain.keys import EffectKey
 from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
-from domain.order import FORWARD, PARKABLE, CancelReason, OrderStatus
+from domain.order import FORWARD, PARKABLE, CancelReason, OrderStatus, RedriveAction, StepState
 
 
 async def lock_order(connection: AsyncConnection, order_id: str) -> RowMapping:
@@ -56,15 +58,19 @@ async def change_stage(connection: AsyncConnection, change: StatusChange) -> Sta
 async def open_review(connection: AsyncConnection, parked: ParkedStep) -> None:
     """Opens the step's review item, or renews kind and error of the one that is open. Raises OrderNotFound.
 
-    The status becomes NEEDS_REVIEW where the stage can be parked; a confirmed or undone order keeps its own.
+    The status becomes NEEDS_REVIEW where the stage can be parked; a confirmed or undone order keeps its own. An
+    attempt that arrives after this very park was closed changes nothing.
     """
     row = await lock_order(connection, parked.order_id)
+    if await _was_closed(connection, parked):
+        return
     item = insert(review_items).values(
         order_id=parked.order_id,
         step=parked.step.value,
         item=parked.item,
         kind=parked.kind.value,
         error=parked.error,
+        opened_at=parked.since,
     )
     await connection.execute(
         item.on_conflict_do_update(
@@ -80,7 +86,8 @@ async def open_review(connection: AsyncConnection, parked: ParkedStep) -> None:
 async def close_review(connection: AsyncConnection, closed: ParkClosed) -> None:
     """Closes the step's open review item with who decided what; harmless when none is open. Raises OrderNotFound.
 
-    With the last one the status returns to the stage that it covered.
+    With the last one the status returns to the stage that it covered. A later park of the same step stays open, and
+    a skipped step is stamped as waived: the books list it.
     """
     row = await lock_order(connection, closed.order_id)
     await connection.execute(
@@ -90,11 +97,28 @@ async def close_review(connection: AsyncConnection, closed: ParkClosed) -> None:
             review_items.c.step == closed.step.value,
             review_items.c.item == closed.item,
             review_items.c.closed_at.is_(None),
+            review_items.c.opened_at <= closed.since,
         )
-        .values(closed_at=func.clock_timestamp(), closed_by=closed.actor, action=closed.action, reason=closed.reason)
+        .values(
+            closed_at=func.clock_timestamp(), closed_by=closed.actor, action=closed.action.value, reason=closed.reason
+        )
     )
+    if closed.action is RedriveAction.SKIP:
+        key = EffectKey(closed.order_id, closed.step, closed.item)
+        await stamp(connection, key, StepState.WAIVED, actor=closed.actor, reason=closed.reason)
     if row["status"] == OrderStatus.NEEDS_REVIEW and not await _has_open_items(connection, closed.order_id):
         await _update_order(connection, closed.order_id, status=row["stage"])
+
+
+async def _was_closed(connection: AsyncConnection, parked: ParkedStep) -> bool:
+    found = select(review_items.c.review_id).where(
+        review_items.c.order_id == parked.order_id,
+        review_items.c.step == parked.step.value,
+        review_items.c.item == parked.item,
+        review_items.c.opened_at == parked.since,
+        review_items.c.closed_at.is_not(None),
+    )
+    return bool((await connection.execute(select(found.exists()))).scalar_one())
 
 
 async def _has_open_items(connection: AsyncConnection, order_id: str) -> bool:

@@ -11,7 +11,10 @@ from enum import StrEnum
 
 
 class Step(StrEnum):
-    """The steps of the saga and their undos, by the name of their activity."""
+    """The steps of the saga, their undos and look-ups, by the name of their activity.
+
+    `await_payment` is a wait of the workflow and has no activity; an order can be parked there.
+    """
 
     OPEN_ORDER = "open_order"
     SCREEN_ORDER = "screen_order"
@@ -19,6 +22,8 @@ class Step(StrEnum):
     BURN_POINTS = "burn_points"
     APPLY_STORE_CREDIT = "apply_store_credit"
     AUTHORIZE_PAYMENT = "authorize_payment"
+    READ_PAYMENT = "read_payment"
+    ABANDON_PAYMENT = "abandon_payment"
     AWAIT_PAYMENT = "await_payment"
     BOOK_SHIPMENT = "book_shipment"
     CAPTURE_PAYMENT = "capture_payment"
@@ -29,7 +34,10 @@ class Step(StrEnum):
     REFUND_STORE_CREDIT = "refund_store_credit"
     RELEASE_PAYMENT = "release_payment"
     CANCEL_SHIPMENT = "cancel_shipment"
-    REFUND_PAYMENT = "refund_payment"
+    SETTLE_LATE_MONEY = "settle_late_money"
+    RECORD_STATUS = "record_status"
+    PARK_STEP = "park_step"
+    CLOSE_PARK = "close_park"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 Ids, amounts and enums only: histories are read by many people and kept for long, so no line, name or address is here.
 """
 
+from datetime import datetime
+
 from pydantic import BaseModel, ConfigDict
 
 from domain.keys import Step
@@ -112,13 +114,17 @@ class StatusRecorded(_Message):
 
 
 class ParkedStep(_Message):
-    """A step that cannot go on by itself: opens one review item (or renews its error)."""
+    """A step that cannot go on by itself: opens one review item (or renews its error).
+
+    `since` tells this park from earlier ones of the same step: what was closed stays closed, however late it arrives.
+    """
 
     order_id: str
     step: Step
     item: str = ""
     kind: ParkKind
     error: str
+    since: datetime
 
 
 class ParkClosed(_Message):
@@ -128,7 +134,8 @@ class ParkClosed(_Message):
     step: Step
     item: str = ""
     actor: str
-    action: str
+    action: RedriveAction
+    since: datetime
     reason: str | None = None
 
 
@@ -179,7 +186,7 @@ class ReviewItem(_Message):
     step: str
     kind: ParkKind
     error: str
-    since: str
+    since: datetime
 
 
 class OrderState(_Message):

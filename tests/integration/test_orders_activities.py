@@ -1,6 +1,7 @@
 """The shop's own steps, as the worker runs them."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from adapters.steps import stamp
 from domain.errors import FraudServiceUnavailable, OrderNotFound, UnknownSku
 from domain.keys import EffectKey, Step
 from domain.messages import OrderInput, ParkClosed, ParkedStep, StatusChange, StepInput
-from domain.order import CancelReason, OrderStatus, ParkKind, StepState
+from domain.order import CancelReason, OrderStatus, ParkKind, RedriveAction, StepState
 from domain.policy import OrderPolicy
 from runtime.settings import Settings
 from tests.builders import a_product, an_accepted_order, the_fixture_products
@@ -171,11 +172,14 @@ async def test_the_timeline_tells_who_moved_the_order(database: Database, activi
 async def test_a_step_is_parked_and_goes_on(database: Database, activities: OrdersActivities) -> None:
     await the_fixture_products(database)
     order_id = await an_accepted_order(database)
+    since = datetime(2026, 11, 30, 12, tzinfo=UTC)
     parked = ParkedStep(
-        order_id=order_id, step=Step.RESERVE_STOCK, kind=ParkKind.TECHNICAL, error="DatabaseUnavailable"
+        order_id=order_id, step=Step.RESERVE_STOCK, kind=ParkKind.TECHNICAL, error="DatabaseUnavailable", since=since
     )
     await run(activities.park_step, parked)
     assert await status_of(database, order_id) is OrderStatus.NEEDS_REVIEW
-    closed = ParkClosed(order_id=order_id, step=Step.RESERVE_STOCK, actor="system", action="retry")
+    closed = ParkClosed(
+        order_id=order_id, step=Step.RESERVE_STOCK, actor="system", action=RedriveAction.RETRY, since=since
+    )
     await run(activities.close_park, closed)
     assert await status_of(database, order_id) is OrderStatus.PENDING

@@ -1,6 +1,7 @@
 """The order's stage, its review items and its events, always in step with each other."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from adapters.tables import outbox
 from domain.errors import OrderNotFound
 from domain.keys import Step
 from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
-from domain.order import CancelReason, OrderStatus, ParkKind
+from domain.order import CancelReason, OrderStatus, ParkKind, RedriveAction
 from domain.views import OrderView
 from tests.builders import an_accepted_order, the_fixture_products
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+ONE = datetime(2026, 11, 30, 13, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -39,14 +43,26 @@ async def park(
     *,
     kind: ParkKind = ParkKind.TECHNICAL,
     error: str = "PaymentServiceUnavailable",
+    since: datetime = NOON,
 ) -> None:
+    parked = ParkedStep(order_id=order_id, step=step, item=item, kind=kind, error=error, since=since)
     async with database.begin() as connection:
-        await open_review(connection, ParkedStep(order_id=order_id, step=step, item=item, kind=kind, error=error))
+        await open_review(connection, parked)
 
 
-async def unpark(database: Database, order_id: str, step: Step = Step.AUTHORIZE_PAYMENT, item: str = "") -> None:
+async def unpark(
+    database: Database,
+    order_id: str,
+    step: Step = Step.AUTHORIZE_PAYMENT,
+    item: str = "",
+    *,
+    action: RedriveAction = RedriveAction.RETRY,
+    since: datetime = NOON,
+) -> None:
+    closed = ParkClosed(
+        order_id=order_id, step=step, item=item, actor="grace", action=action, reason="it is back", since=since
+    )
     async with database.begin() as connection:
-        closed = ParkClosed(order_id=order_id, step=step, item=item, actor="grace", action="retry", reason="it is back")
         await close_review(connection, closed)
 
 
@@ -140,6 +156,31 @@ async def test_the_status_returns_only_when_the_last_item_is_closed(database: Da
     await unpark(database, order_id, Step.CANCEL_SHIPMENT, "west")
     await unpark(database, order_id, Step.CANCEL_SHIPMENT, "west")
     assert (await seen(database, order_id)).status is OrderStatus.COMPENSATING
+
+
+async def test_a_park_that_arrives_after_it_was_closed_opens_nothing(database: Database, order_id: str) -> None:
+    await park(database, order_id)
+    await unpark(database, order_id)
+    await park(database, order_id)
+    assert (await seen(database, order_id)).needs_review == []
+    assert (await seen(database, order_id)).status is OrderStatus.PENDING
+
+
+async def test_closing_an_old_park_late_leaves_the_new_one_open(database: Database, order_id: str) -> None:
+    await park(database, order_id)
+    await unpark(database, order_id)
+    await park(database, order_id, since=ONE)
+    await unpark(database, order_id, since=NOON)
+    assert len((await seen(database, order_id)).needs_review) == 1
+
+
+async def test_a_skipped_step_is_stamped_as_waived_with_who_and_why(database: Database, order_id: str) -> None:
+    await park(database, order_id, Step.RELEASE_PAYMENT)
+    await unpark(database, order_id, Step.RELEASE_PAYMENT, action=RedriveAction.SKIP)
+    timeline = await read_timeline(database, order_id)
+    assert timeline is not None
+    waived = [(line.step, line.actor, line.reason) for line in timeline if line.state == "waived"]
+    assert waived == [("release_payment", "grace", "it is back")]
 
 
 async def test_a_stage_changed_under_a_park_stays_covered_until_it_is_closed(database: Database, order_id: str) -> None:

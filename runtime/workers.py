@@ -1,0 +1,73 @@
+"""Workers of some queues in this process, with the relay and the webhook delivery beside the orders queue."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from activities.boundary import ErrorBoundary
+from adapters.database import Database
+from domain.policy import OrderPolicy
+from events.delivery import Delivery
+from events.relay import Relay
+from runtime.parties import open_party
+from runtime.settings import Settings
+from workflows.money import MoneyWorkflow
+from workflows.names import Queue
+from workflows.order import OrderWorkflow
+
+#: Above this many open orders a worker replays their histories from the server, at four times the CPU.
+CACHED_WORKFLOWS = 2000
+#: What is in flight at a stop may end: longer than a step's time-out, shorter than a supervisor's patience.
+GRACE_SECONDS = 8
+
+
+@asynccontextmanager
+async def running_workers(
+    client: Client, settings: Settings, queues: Collection[Queue], policy: OrderPolicy | None = None
+) -> AsyncIterator[None]:
+    """Serves the queues until the block ends; what is in flight then may finish.
+
+    Raises SettingsError when a setting of one of the parties is missing.
+    """
+    async with AsyncExitStack() as stack:
+        for queue in queues:
+            activities = await stack.enter_async_context(open_party(queue, settings, policy))
+            worker = Worker(
+                client,
+                task_queue=queue.value,
+                activities=activities,
+                workflows=[OrderWorkflow, MoneyWorkflow] if queue is Queue.ORDERS else [],
+                workflow_runner=SandboxedWorkflowRunner(
+                    restrictions=SandboxRestrictions.default.with_passthrough_modules("domain", "pydantic")
+                ),
+                interceptors=[ErrorBoundary()],
+                max_cached_workflows=CACHED_WORKFLOWS,
+                workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
+                activity_task_poller_behavior=PollerBehaviorAutoscaling(),
+                graceful_shutdown_timeout=timedelta(seconds=GRACE_SECONDS),
+            )
+            await stack.enter_async_context(worker)
+            if queue is Queue.ORDERS:
+                await stack.enter_async_context(_running_messages(client, settings))
+        yield
+
+
+@asynccontextmanager
+async def _running_messages(client: Client, settings: Settings) -> AsyncIterator[None]:
+    database = Database(settings.database_for(Queue.ORDERS), application="messages")
+    stop = asyncio.Event()
+    loops = [
+        asyncio.create_task(Relay(database, client).run(stop)),
+        asyncio.create_task(Delivery(database, client).run(stop)),
+    ]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*loops)
+        await database.close()

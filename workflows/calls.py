@@ -1,0 +1,136 @@
+"""One call of a step, from the first try to its end: the only place that catches Temporal's failures.
+
+A call ends with the step's result or with one of four endings. Everything else that is raised here is a bug and
+leaves the workflow open for a fixed worker.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
+
+from workflows.options import StepOptions, options_for
+
+with workflow.unsafe.imports_passed_through():
+    from pydantic import BaseModel
+
+    from domain.errors import REFUSALS, NotServed, TransientError, names_under
+    from domain.keys import Step
+    from domain.order import CancelReason
+    from domain.policy import OrderPolicy
+
+_TRANSIENT = names_under(TransientError)
+
+
+class StepEnded(Exception):
+    """How a call ended when it did not end well."""
+
+    error: str
+
+
+class Refused(StepEnded):
+    """A business answer: final."""
+
+    def __init__(self, reason: CancelReason) -> None:
+        self.reason = reason
+        self.error = reason.value
+
+
+class RunOut(StepEnded):
+    """Tries or patience ran out. What happened is unknown until a look-up says."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+
+
+class Contradicted(StepEnded):
+    """Facts that do not fit, or an error nobody classified: a person must decide."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+
+
+class Interrupted(StepEnded):
+    """A cancel woke a wait: nothing was sent since."""
+
+    error = "Interrupted"
+
+
+def _never() -> bool:
+    return False
+
+
+async def call(
+    step: Step,
+    argument: BaseModel,
+    policy: OrderPolicy,
+    *,
+    summary: str = "",
+    interrupted: Callable[[], bool] = _never,
+) -> Any:
+    """Calls the step's activity until it answers, refuses or runs out, and returns its result.
+
+    "Not served" is no try: it is waited for by a timer of the workflow, which `interrupted` wakes.
+    Raises Refused, RunOut, Contradicted, or Interrupted.
+    """
+    options = options_for(step, policy)
+    tries_left = options.tries
+    give_up_at = workflow.now() + timedelta(seconds=options.not_served_seconds)
+    while True:
+        try:
+            return await _execute(step, argument, options, tries_left, summary)
+        except FailureError as failure:
+            wait = _wait_or_raise(failure, options, policy)
+        tries_left -= wait.tries_used
+        if tries_left <= 0 or workflow.now() + timedelta(seconds=wait.seconds) > give_up_at:
+            raise RunOut(NotServed.__name__)
+        if await sleep_unless(interrupted, wait.seconds, summary=f"{step} is not served, waiting"):
+            raise Interrupted
+
+
+async def sleep_unless(woken: Callable[[], bool], seconds: float, *, summary: str) -> bool:
+    """Sleeps by a timer of the workflow; returns whether `woken` ended it early. The wake-up counts first."""
+    try:
+        await workflow.wait_condition(woken, timeout=timedelta(seconds=seconds), timeout_summary=summary)
+    except TimeoutError:
+        return woken()
+    return True
+
+
+async def _execute(step: Step, argument: BaseModel, options: StepOptions, tries: int, summary: str) -> Any:
+    jitter = 0.8 + 0.4 * workflow.random().random()
+    return await workflow.execute_activity(
+        step.value,
+        argument,
+        task_queue=options.queue.value,
+        result_type=cast(Any, options.result_type),
+        start_to_close_timeout=timedelta(seconds=options.timeout_seconds),
+        retry_policy=options.retry_policy(tries, jitter),
+        summary=summary or None,
+    )
+
+
+class _Wait:
+    """How long the provider wants us to wait, and how many tries were used up before it said so."""
+
+    def __init__(self, seconds: float, tries_used: int) -> None:
+        self.seconds = seconds
+        self.tries_used = tries_used
+
+
+def _wait_or_raise(failure: FailureError, options: StepOptions, policy: OrderPolicy) -> _Wait:
+    """Turns a failure into the call's ending, or into a wait when the provider was just not serving."""
+    cause = failure.cause if isinstance(failure, ActivityError) else failure
+    if not isinstance(cause, ApplicationError):
+        raise RunOut(type(cause).__name__) from None
+    name = cause.type or "UnclassifiedError"
+    if name in REFUSALS:
+        raise Refused(REFUSALS[name].reason) from None
+    if name == NotServed.__name__:
+        retry_after, attempt = cause.details
+        return _Wait(policy.not_served_wait_seconds if retry_after is None else retry_after, attempt - 1)
+    if name in _TRANSIENT:
+        raise RunOut(name) from None
+    raise Contradicted(cause.message if name == "UnclassifiedError" else name) from None

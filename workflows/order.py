@@ -1,0 +1,301 @@
+"""The order saga.
+
+1 open     take the accepted order for this run
+2 screen   ask the fraud scorer, and a person where it matters
+3 reserve  stock, points and store credit, side by side        undo: release, restore, refund
+4 pay      authorize, then wait for the gateway's word         undo: release the payment
+5 ship     book one shipment a warehouse, side by side         undo: cancel the shipment
+6 capture  take the money: the pivot                           no undo: from here on forwards only
+7 confirm  tell the world, then turn the reservation into a sale
+"""
+
+import asyncio
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeUpdate
+from temporalio.exceptions import ApplicationError
+
+from workflows.calls import Contradicted, Refused, RunOut
+from workflows.compensation import CompensationStack
+from workflows.names import CANCEL_REASON, CUSTOMER_ID, ORDER_STATUS, ORDER_TOTAL, PARKED_STEP
+from workflows.payment import Payment
+from workflows.review import Review
+from workflows.steps import Steps, Stopped, settle_together
+
+with workflow.unsafe.imports_passed_through():
+    from domain.keys import Step
+    from domain.messages import (
+        CancelAnswer,
+        CancelOrder,
+        DecideReview,
+        OpenedOrder,
+        OrderInput,
+        OrderResult,
+        OrderState,
+        PaymentUpdated,
+        RedriveStep,
+        Reservation,
+        StatusChange,
+        StatusRecorded,
+        TimelineEntry,
+    )
+    from domain.order import PARKABLE, CancelReason, OrderStatus, ParkKind, RedriveAction
+
+
+#: Parks where the money's state decides whether the order can be undone.
+PAYMENT_WAITS = frozenset({Step.AUTHORIZE_PAYMENT, Step.AWAIT_PAYMENT, Step.CAPTURE_PAYMENT})
+
+
+@workflow.defn
+class OrderWorkflow:
+    """One order from acceptance to its end, and the only one that decides about it.
+
+    Started by the relay (or directly, by the same name) with the order id. Signal `payment_updated`; updates
+    `cancel_order`, `decide_review`, `redrive_step`; queries `status`, `timeline`. Steps 3–5 are compensatable, 6 is
+    the pivot, 7 is retriable. Ends when the order is confirmed with its stock sold, or undone to the last effect.
+    """
+
+    @workflow.init
+    def __init__(self, order: OrderInput) -> None:
+        self._order_id = order.order_id
+        self._status = OrderStatus.PENDING
+        self._reason: CancelReason | None = None
+        self._cancel: CancelOrder | None = None
+        self._pivot_passed = False
+        self._undoing = False
+        self._steps = Steps(order.order_id, self._cancelled, self._show)
+        self._review = Review(self._steps)
+        self._payment = Payment(self._steps)
+        self._undo = CompensationStack(self._steps, self._payment.release)
+
+    @workflow.run
+    async def run(self, order: OrderInput) -> OrderResult:
+        """Runs the saga in a task of its own: a cancel request of Temporal reaches only this loop, as a message."""
+        saga = asyncio.create_task(self._saga())
+        while True:
+            try:
+                result = await asyncio.shield(saga)
+                break
+            except asyncio.CancelledError:
+                if saga.done():
+                    raise
+                self._note_cancel(CancelOrder(reason=CancelReason.CANCELLED_BY_OPERATOR, actor="temporal"))
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return result
+
+    async def _saga(self) -> OrderResult:
+        """One order, top to bottom."""
+        try:
+            order = await self._open()
+            if order.closed:
+                return OrderResult(order_id=self._order_id, status=order.status, reason=order.reason)
+            await self._screen(order)
+            warehouses = await self._reserve(order)
+            await self._pay(order)
+            await self._ship(warehouses)
+            await self._capture(order)
+        except Stopped as stopped:
+            return await self._unwind(stopped.reason)
+        # The pivot is behind us: nothing un-confirms an order.
+        await self._confirm()
+        return OrderResult(order_id=self._order_id, status=self._status)
+
+    # --- the steps, in the order of the saga ----------------------------------------------------------------------
+
+    async def _open(self) -> OpenedOrder:
+        while True:
+            try:
+                order: OpenedOrder = await self._steps.do(Step.OPEN_ORDER, interruptible=False)
+                break
+            except Refused as refusal:
+                raise Stopped(refusal.reason) from None
+            except (RunOut, Contradicted) as ending:
+                kind = ParkKind.TECHNICAL if isinstance(ending, RunOut) else ParkKind.DECISION
+                await self._steps.park(Step.OPEN_ORDER, kind, ending.error)
+        await self._steps.parking.close(Step.OPEN_ORDER, "")
+        self._steps.policy = order.policy
+        self._status, self._reason = order.status, order.reason
+        workflow.upsert_search_attributes(
+            [CUSTOMER_ID.value_set(order.customer_id), ORDER_TOTAL.value_set(order.total)]
+        )
+        self._show()
+        return order
+
+    async def _screen(self, order: OpenedOrder) -> None:
+        """A person decides about a suspicious or large order, and while nobody can score it."""
+        if await self._review.screen(order):
+            return
+        self._steps.stop_if_cancelled()
+        await self._record(OrderStatus.AWAITING_REVIEW)
+        refusal = await self._review.wait(order)
+        self._steps.stop_if_cancelled()
+        if refusal:
+            raise Stopped(refusal)
+
+    async def _reserve(self, order: OpenedOrder) -> list[str]:
+        """Stock, points and credit are taken together and settled together; the first refusal is the reason."""
+        self._steps.stop_if_cancelled()
+        self._undo.push(Step.RELEASE_STOCK)
+        members = [self._steps.take(Step.RESERVE_STOCK)]
+        if order.points:
+            self._undo.push(Step.RESTORE_POINTS)
+            members.append(self._steps.take(Step.BURN_POINTS))
+        if order.store_credit:
+            self._undo.push(Step.REFUND_STORE_CREDIT)
+            members.append(self._steps.take(Step.APPLY_STORE_CREDIT))
+        reservation: Reservation = (await settle_together(members))[0]
+        return reservation.warehouses
+
+    async def _pay(self, order: OpenedOrder) -> None:
+        """Holds the amount due until the courier has said yes."""
+        self._steps.stop_if_cancelled()
+        if order.amount_due == 0:
+            return
+        await self._record(OrderStatus.AWAITING_PAYMENT)
+        self._steps.stop_if_cancelled()
+        self._undo.push(Step.RELEASE_PAYMENT)
+        await self._payment.authorize()
+        await self._payment.wait_until_held()
+
+    async def _ship(self, warehouses: list[str]) -> None:
+        """One shipment a warehouse. A refused or silent courier undoes the order: nothing was captured yet."""
+        self._steps.stop_if_cancelled()
+        for warehouse in warehouses:
+            self._undo.push(Step.CANCEL_SHIPMENT, warehouse)
+        await settle_together(
+            [
+                self._steps.take(Step.BOOK_SHIPMENT, place, run_out=CancelReason.COURIER_UNAVAILABLE)
+                for place in warehouses
+            ]
+        )
+
+    async def _capture(self, order: OpenedOrder) -> None:
+        """The pivot. The cancel flag is read for the last time in the same block that schedules the capture."""
+        self._steps.stop_if_cancelled()
+        self._pivot_passed = True
+        if order.amount_due:
+            await self._payment.capture()
+
+    async def _confirm(self) -> None:
+        """No way back: both are tried until they are done."""
+        recorded: StatusRecorded = await self._steps.insist(Step.CONFIRM_ORDER, keep_trying=True)
+        self._status = recorded.status
+        self._show()
+        await self._steps.insist(Step.COMMIT_STOCK, keep_trying=True)
+
+    # --- the way back ---------------------------------------------------------------------------------------------
+
+    async def _unwind(self, reason: CancelReason) -> OrderResult:
+        """Undoes what was begun, newest first. An undo that parks, or must look again, stops none of the others."""
+        self._undoing, self._reason = True, reason
+        await self._steps.parking.close_all()
+        if not self._undo and self._cancel is None:
+            return await self._end(OrderStatus.REJECTED)
+        await self._record(OrderStatus.COMPENSATING)
+        await self._undo.unwind()
+        return await self._end(OrderStatus.CANCELLED_COMPENSATED)
+
+    async def _end(self, status: OrderStatus) -> OrderResult:
+        await self._record(status)
+        return OrderResult(order_id=self._order_id, status=status, reason=self._reason)
+
+    # --- what the outside sees ------------------------------------------------------------------------------------
+
+    async def _record(self, status: OrderStatus) -> None:
+        """Tells a new stage in its three places: attribute, search attribute and order row."""
+        self._status = status
+        self._show()
+        await self._steps.write(
+            Step.RECORD_STATUS,
+            StatusChange(
+                order_id=self._order_id,
+                status=status,
+                reason=self._reason,
+                actor=self._cancel.actor if self._cancel else "system",
+            ),
+        )
+
+    def _show(self) -> None:
+        """Search attributes: parked steps cover the stage until the order is sold."""
+        attributes: list[SearchAttributeUpdate[Any]] = [
+            ORDER_STATUS.value_set(self._public_status()),
+            PARKED_STEP.value_set(self._steps.parking.labels()),
+        ]
+        if self._reason:
+            attributes.append(CANCEL_REASON.value_set(self._reason))
+        workflow.upsert_search_attributes(attributes)
+
+    def _public_status(self) -> OrderStatus:
+        parked = bool(self._steps.parking) and self._status in PARKABLE
+        return OrderStatus.NEEDS_REVIEW if parked else self._status
+
+    # --- cancelling -----------------------------------------------------------------------------------------------
+
+    def _note_cancel(self, message: CancelOrder) -> None:
+        """The first cancel counts; after the pivot, and while undoing, there is nothing left to cancel."""
+        if self._cancel is None and not self._pivot_passed and not self._undoing:
+            self._cancel = message
+
+    def _cancelled(self) -> CancelReason | None:
+        return self._cancel.reason if self._cancel and not self._undoing else None
+
+    # --- handlers -------------------------------------------------------------------------------------------------
+
+    @workflow.signal(description="Something happened to the payment intent: ask the gateway.")
+    def payment_updated(self, message: PaymentUpdated) -> None:
+        """A wake-up only: what happened is read from the gateway, so duplicates, order and age cannot matter."""
+        self._payment.event_arrived()
+
+    @workflow.update(description="Cancel the order, unless the money has been taken.")
+    def cancel_order(self, message: CancelOrder) -> CancelAnswer:
+        """Accepted means undone, always."""
+        self._note_cancel(message)
+        return CancelAnswer(order_id=self._order_id, status=self._public_status())
+
+    @cancel_order.validator
+    def _refuse_late_cancel(self, message: CancelOrder) -> None:
+        if self._pivot_passed and not self._undoing:
+            raise ApplicationError("the payment is being taken already", type="TooLate")
+
+    @workflow.update(description="Approve or reject an order that waits for a reviewer.")
+    def decide_review(self, message: DecideReview) -> None:
+        """The first decision counts."""
+        self._review.decide(message)
+
+    @decide_review.validator
+    def _refuse_idle_review(self, message: DecideReview) -> None:
+        if not self._review.undecided:
+            raise ApplicationError("the order does not wait for a reviewer", type="NoSuchWait")
+
+    @workflow.update(description="Retry, compensate or skip a parked step.")
+    async def redrive_step(self, message: RedriveStep) -> None:
+        """Hands an operator's decision to a parked step. Undoing a payment needs a gateway that can be read."""
+        if message.action is RedriveAction.COMPENSATE and message.step in PAYMENT_WAITS:
+            try:
+                await self._steps.do(Step.READ_PAYMENT, interruptible=False)
+            except RunOut as ending:
+                raise ApplicationError("the gateway cannot be read now", type="OutcomeUnknown") from ending
+            except Contradicted:
+                pass
+            self._steps.parking.refuse_unless_allowed(message)
+        self._steps.parking.decide(message)
+
+    @redrive_step.validator
+    def _refuse_pointless_redrive(self, message: RedriveStep) -> None:
+        self._steps.parking.refuse_unless_allowed(message)
+
+    @workflow.query(description="Status, reason, payment and open review items.")
+    def status(self) -> OrderState:
+        """Where the order stands."""
+        return OrderState(
+            status=self._public_status(),
+            reason=self._reason,
+            payment=self._payment.view.status,
+            needs_review=self._steps.parking.items(),
+        )
+
+    @workflow.query(description="The steps of this run in the order in which they happened.")
+    def timeline(self) -> list[TimelineEntry]:
+        """What this run did, when."""
+        return self._steps.timeline

@@ -1,0 +1,149 @@
+"""The order's money, as the saga sees it: authorize, wait for the gateway's word, capture.
+
+Everything here decides by what the gateway says when it is asked. Webhooks, polls and deadlines only say when to ask.
+"""
+
+from datetime import timedelta
+
+from temporalio import workflow
+
+from workflows.calls import Contradicted, Refused, RunOut, sleep_unless
+from workflows.parking import RETRY_OR_SKIP
+from workflows.steps import Steps, Stopped
+
+with workflow.unsafe.imports_passed_through():
+    from domain.keys import Step
+    from domain.messages import PaymentView
+    from domain.order import CancelReason, ParkKind, PaymentStatus
+
+#: Each poll for a lost webhook waits three times as long as the one before: a handful in half an hour.
+POLL_FACTOR = 3
+
+
+class Payment:
+    """One order's payment intent. `view` is what the gateway said last."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._unread_events = False
+        self.view = PaymentView(status=PaymentStatus.NONE)
+
+    def event_arrived(self) -> None:
+        """A webhook about this order's intent: wakes whoever waits for the gateway."""
+        self._unread_events = True
+        self._steps.parking.poke()
+
+    async def authorize(self) -> None:
+        """Holds the amount due, or learns that the shopper must act. Raises Stopped when the card is declined."""
+        await self._settle(Step.AUTHORIZE_PAYMENT, not_done=frozenset({PaymentStatus.NONE}))
+
+    async def capture(self) -> None:
+        """The pivot: takes the held money. Raises Stopped when the gateway certainly did not."""
+        not_done = frozenset({PaymentStatus.AUTHORIZED})
+        await self._settle(Step.CAPTURE_PAYMENT, not_done=not_done, interruptible=False)
+        if self.view.status is not PaymentStatus.CAPTURED:
+            raise Stopped(self.view.reason or CancelReason.CAPTURE_FAILED)
+
+    async def release(self) -> None:
+        """The undo: gives back whatever the gateway holds or took, and again if it reported something meanwhile."""
+        unread = True
+        while unread:
+            self._unread_events = False
+            released = await self._steps.insist(Step.RELEASE_PAYMENT, allowed=RETRY_OR_SKIP)
+            self.view = released or self.view
+            unread = self._unread_events
+
+    async def _settle(self, step: Step, *, not_done: frozenset[PaymentStatus], interruptible: bool = True) -> None:
+        """Calls a step until its outcome is known. Unknown is looked up; what stays unknown parks.
+
+        The provider's key stays within one series of tries. Only when a look-up says *certainly not done* does the
+        next series use the next revision of it: a stored 500 is replayed for ever.
+        """
+        revision = 1
+        while True:
+            try:
+                self.view = await self._steps.do(step, revision=revision, interruptible=interruptible)
+            except Refused as refusal:
+                raise Stopped(refusal.reason) from None
+            except RunOut as ending:
+                known = await self._look_up()
+                if known is None or (known.status in not_done and revision > 1):
+                    await self._steps.park(step, ParkKind.TECHNICAL, ending.error)
+                    known = await self._look_up()
+                if known is None:
+                    continue
+                if known.status in not_done:
+                    revision += 1
+                    continue
+                self.view = known
+            except Contradicted as ending:
+                await self._steps.park(step, ParkKind.DECISION, ending.error)
+                continue
+            await self._steps.parking.close(step, "")
+            return
+
+    async def _look_up(self) -> PaymentView | None:
+        try:
+            view: PaymentView = await self._steps.do(Step.READ_PAYMENT, interruptible=False)
+        except (RunOut, Contradicted):
+            return None
+        return view
+
+    async def wait_until_held(self) -> None:
+        """Waits for the gateway's word until the money is held. Raises Stopped when it will not be.
+
+        Woken by webhooks; a lost one is found by reading the intent now and then; the deadline is decided by the
+        gateway too: what is not authorized by then is cancelled there first, and only the cancel's answer counts.
+        """
+        policy = self._steps.policy
+        begun = workflow.now()
+        deadline = begun + timedelta(seconds=policy.payment_deadline_seconds)
+        pause = policy.first_poll_seconds
+        while not self._is_held(overdue=workflow.now() >= deadline):
+            left = (deadline - workflow.now()).total_seconds()
+            seconds = min(pause, left) if left > 0 else policy.processing_poll_seconds
+            pause *= POLL_FACTOR
+            await sleep_unless(self._is_woken, seconds, summary="waiting for the payment")
+            self._steps.stop_if_cancelled()
+            age = workflow.now() - begun
+            await self._ask(
+                overdue=workflow.now() >= deadline,
+                too_old=age >= timedelta(seconds=policy.processing_limit_seconds),
+            )
+
+    def _is_woken(self) -> bool:
+        return self._unread_events or self._steps.is_cancelled()
+
+    def _is_held(self, *, overdue: bool) -> bool:
+        match self.view.status:
+            case PaymentStatus.AUTHORIZED | PaymentStatus.CAPTURED:
+                return True
+            case PaymentStatus.DECLINED:
+                raise Stopped(self.view.reason or CancelReason.CARD_DECLINED)
+            case PaymentStatus.VOIDED:
+                timed_out = CancelReason.PAYMENT_TIMED_OUT if overdue else CancelReason.AUTHORIZATION_EXPIRED
+                raise Stopped(self.view.reason or timed_out)
+            case _:
+                return False
+
+    async def _ask(self, *, overdue: bool, too_old: bool) -> None:
+        """Asks the gateway, and cancels what is overdue and not authorized. Before the deadline silence is patience."""
+        self._unread_events = False
+        try:
+            self.view = await self._steps.do(Step.ABANDON_PAYMENT if overdue else Step.READ_PAYMENT)
+        except RunOut as ending:
+            if overdue:
+                await self._park_wait(ParkKind.TECHNICAL, ending.error)
+            return
+        except Contradicted as ending:
+            await self._park_wait(ParkKind.DECISION, ending.error)
+            return
+        if too_old and self.view.status is PaymentStatus.PROCESSING:
+            await self._park_wait(ParkKind.TECHNICAL, "StillProcessing")
+        else:
+            await self._steps.parking.close(Step.AWAIT_PAYMENT, "")
+
+    async def _park_wait(self, kind: ParkKind, error: str) -> None:
+        """Parks the wait itself; whatever ends the park, the gateway is asked next."""
+        await self._steps.park(Step.AWAIT_PAYMENT, kind, error)
+        self._unread_events = True

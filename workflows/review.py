@@ -1,0 +1,74 @@
+"""Step 2: the fraud scorer's word, and a person's where it matters."""
+
+from temporalio import workflow
+
+from workflows.calls import Contradicted, RunOut, sleep_unless
+from workflows.steps import Steps
+
+with workflow.unsafe.imports_passed_through():
+    from domain.keys import Step
+    from domain.messages import DecideReview, OpenedOrder
+    from domain.order import CancelReason
+
+
+class Review:
+    """One order's screening. A scorer that is down never lets an order pass by itself."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._score: int | None = None
+        self._decision: DecideReview | None = None
+        self._waiting = False
+
+    def decide(self, decision: DecideReview) -> None:
+        """A reviewer's word; the first one counts (the validator refuses later ones)."""
+        self._decision = decision
+
+    @property
+    def undecided(self) -> bool:
+        """Whether a reviewer's word is waited for."""
+        return self._waiting and self._decision is None
+
+    async def screen(self, order: OpenedOrder) -> bool:
+        """Asks the scorer. Returns whether the order may go on without a person."""
+        await self._ask_scorer()
+        return self._is_good() and not self._is_large(order)
+
+    async def wait(self, order: OpenedOrder) -> CancelReason | None:
+        """Waits for a person, or for a good score where only that was missing. Returns why not, or None.
+
+        Returns early, with None, when a cancel waits: the caller looks.
+        """
+        policy = self._steps.policy
+        self._waiting = True
+        seconds_left = policy.review_deadline_seconds
+        while not self._is_over() and seconds_left > 0:
+            ask_again = self._score is None and not self._is_large(order)
+            pause = min(policy.rescore_every_seconds, seconds_left) if ask_again else seconds_left
+            woken = await sleep_unless(self._is_over, pause, summary="waiting for a reviewer")
+            seconds_left -= 0 if woken else pause
+            if ask_again and not woken:
+                await self._ask_scorer()
+                if self._is_good():
+                    break
+        self._waiting = False
+        if self._decision is not None:
+            return None if self._decision.approve else CancelReason.REVIEW_REJECTED
+        return CancelReason.REVIEW_TIMED_OUT if seconds_left <= 0 and not self._is_good() else None
+
+    def _is_over(self) -> bool:
+        return self._decision is not None or self._steps.is_cancelled()
+
+    def _is_good(self) -> bool:
+        return self._score is not None and self._score <= self._steps.policy.review_score
+
+    def _is_large(self, order: OpenedOrder) -> bool:
+        limit = self._steps.policy.review_limit_minor
+        return limit is None or order.total > limit
+
+    async def _ask_scorer(self) -> None:
+        """No answer is no score."""
+        try:
+            self._score = (await self._steps.do(Step.SCREEN_ORDER)).score
+        except (RunOut, Contradicted):
+            self._score = None

@@ -1,0 +1,178 @@
+"""Carries out the steps of one workflow: calls them, keeps their timeline, parks what cannot go on."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+from workflows.calls import Contradicted, Interrupted, Refused, RunOut, StepEnded, call
+from workflows.parking import RETRY_ONLY, RETRY_OR_COMPENSATE, Parking
+
+with workflow.unsafe.imports_passed_through():
+    from pydantic import BaseModel
+
+    from domain.keys import Step
+    from domain.messages import ParkClosed, ParkedStep, RedriveStep, StepInput, TimelineEntry
+    from domain.order import CancelReason, ParkKind, RedriveAction
+    from domain.policy import OrderPolicy
+
+
+class Stopped(Exception):
+    """The saga goes no further: the order is undone for this reason."""
+
+    def __init__(self, reason: CancelReason) -> None:
+        self.reason = reason
+
+
+def _never() -> bool:
+    return False
+
+
+class Steps:
+    """The steps of one order, under its policy.
+
+    `cancelled`: the reason of an accepted cancel; it wakes the waits of steps that can still be undone.
+    `parks_changed` is called whenever a step is parked or goes on.
+    """
+
+    def __init__(
+        self, order_id: str, cancelled: Callable[[], CancelReason | None], parks_changed: Callable[[], None]
+    ) -> None:
+        self.order_id = order_id
+        self.policy = OrderPolicy()
+        self._cancelled = cancelled
+        self._parks_changed = parks_changed
+        self.parking = Parking(order_id, self._announce)
+        self.timeline: list[TimelineEntry] = []
+
+    def is_cancelled(self) -> bool:
+        """Whether a cancel was accepted and the order can still be undone."""
+        return self._cancelled() is not None
+
+    def stop_if_cancelled(self) -> None:
+        """Raises Stopped when a cancel was accepted."""
+        reason = self._cancelled()
+        if reason is not None:
+            raise Stopped(reason)
+
+    async def do(
+        self,
+        step: Step,
+        *,
+        item: str = "",
+        revision: int = 1,
+        argument: BaseModel | None = None,
+        interruptible: bool = True,
+    ) -> Any:
+        """One series of tries of a step. Raises how it ended when not well (`workflows.calls.StepEnded`).
+
+        A cancel that wakes one of its waits raises Stopped.
+        """
+        self._note(step, item, "begun")
+        try:
+            result = await call(
+                step,
+                argument or StepInput(order_id=self.order_id, revision=revision, item=item),
+                self.policy,
+                summary=item,
+                interrupted=self.is_cancelled if interruptible else _never,
+            )
+        except Interrupted:
+            self.stop_if_cancelled()
+            raise
+        except StepEnded as ending:
+            self._note(step, item, ending.error)
+            raise
+        self._note(step, item, "done")
+        return result
+
+    async def insist(
+        self,
+        step: Step,
+        *,
+        item: str = "",
+        argument: BaseModel | None = None,
+        allowed: frozenset[RedriveAction] = RETRY_ONLY,
+        keep_trying: bool = False,
+    ) -> Any:
+        """A step with no way back: tried, parked and tried again until it is done. A skipped one gives None.
+
+        `keep_trying`: its review item is only a sign, tries go on at the pace of its policy.
+        """
+        pause = self.policy.longest_wait_seconds if keep_trying else None
+        decision: RedriveStep | None = None
+        while True:
+            try:
+                result = await self.do(step, item=item, argument=argument, interruptible=False)
+            except (Refused, Contradicted) as ending:
+                self.parking.open(step, item, ParkKind.DECISION, ending.error, allowed)
+            except RunOut as ending:
+                self.parking.open(step, item, ParkKind.TECHNICAL, ending.error, allowed)
+            else:
+                await self.parking.close(step, item, decision)
+                return result
+            decision = await self.parking.wait(step, item, self.policy, _never, pause) or decision
+            if decision and decision.action is RedriveAction.SKIP:
+                await self.parking.close(step, item, decision)
+                return None
+
+    async def take(
+        self, step: Step, item: str = "", *, run_out: CancelReason = CancelReason.SERVICE_UNAVAILABLE
+    ) -> Any:
+        """A compensatable step until it has answered or run out. Raises Stopped when it did not take.
+
+        `run_out`: the order's reason when tries ran out.
+        """
+        while True:
+            try:
+                result = await self.do(step, item=item)
+            except Refused as refusal:
+                raise Stopped(refusal.reason) from None
+            except RunOut:
+                raise Stopped(run_out) from None
+            except Contradicted as ending:
+                await self.park(step, ParkKind.DECISION, ending.error, item=item)
+            else:
+                await self.parking.close(step, item)
+                return result
+
+    async def park(self, step: Step, kind: ParkKind, error: str, *, item: str = "") -> None:
+        """Parks a step that can still be undone and waits until it should be tried again.
+
+        Raises Stopped when an operator says *compensate*, or a cancel ends the wait.
+        """
+        self.parking.open(step, item, kind, error, RETRY_OR_COMPENSATE)
+        decision = await self.parking.wait(step, item, self.policy, self.is_cancelled)
+        self.stop_if_cancelled()
+        if decision and decision.action is RedriveAction.COMPENSATE:
+            await self.parking.close(step, item, decision)
+            raise Stopped(CancelReason.CANCELLED_BY_OPERATOR)
+
+    def _announce(self, notice: ParkedStep | ParkClosed) -> asyncio.Task[None]:
+        self._parks_changed()
+        step = Step.PARK_STEP if isinstance(notice, ParkedStep) else Step.CLOSE_PARK
+        return asyncio.create_task(self.write(step, notice))
+
+    async def write(self, step: Step, argument: BaseModel) -> Any:
+        """A write of our own books that has no park, since parks are written there: tried until it is done."""
+        while True:
+            try:
+                return await call(step, argument, self.policy)
+            except StepEnded as ending:
+                workflow.logger.error("write_failed", extra={"step": step.value, "error": ending.error})
+                await workflow.sleep(timedelta(seconds=self.policy.longest_wait_seconds))
+
+    def _note(self, step: Step, item: str, state: str) -> None:
+        label = f"{step.value}:{item}" if item else step.value
+        self.timeline.append(TimelineEntry(at=workflow.now().isoformat(), step=label, state=state))
+
+
+async def settle_together(members: list[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Waits until every member has answered or run out; the first that failed, in table order, is raised."""
+    results = await asyncio.gather(*members, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
