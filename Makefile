@@ -1,0 +1,45 @@
+# Each target is a line that you could type. Arguments are passed on: make up ARGS="--without worker"
+PY := .venv/bin/python
+STAMP := .venv/.installed
+# A Python that is installed, 3.11 or above; or say which: make demo PYTHON=/opt/python3.12/bin/python3
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; do \
+	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help test up down lint lock
+
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: $(STAMP) ## Run all tests
+	@$(PY) -m pytest $(ARGS)
+
+up: $(STAMP) ## Run the whole shop in the foreground, until Ctrl-C (ARGS=--help)
+	@exec $(PY) -m runtime.up $(ARGS)
+
+down: $(STAMP) ## Stop a running `make up`
+	@$(PY) -m runtime.down
+
+lint: $(STAMP) ## Check style, types, layers and workflow code
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy .
+	@.venv/bin/temporalint workflows activities
+
+lock: ## Choose all versions anew and write the lock files (needs uv)
+	uv pip compile -q $(LOCK_OPTIONS) pyproject.toml -o requirements.lock
+	uv pip compile -q $(LOCK_OPTIONS) --extra dev pyproject.toml -o requirements-dev.lock
+
+LOCK_OPTIONS := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade
+
+# The lock file holds the hash of every file that may be installed. A second call finds the stamp and does nothing.
+$(STAMP): requirements-dev.lock
+	@test -n "$(PYTHON)" || \
+		{ echo "Python 3.11 or newer with venv is needed: install it or set PYTHON" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "PYTHON=$(PYTHON) is not Python 3.11 or newer" >&2; exit 1; }
+	@echo "setting up .venv, once"
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $(STAMP)
