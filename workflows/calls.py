@@ -44,6 +44,11 @@ class RunOut(StepEnded):
     def __init__(self, error: str) -> None:
         self.error = error
 
+    @property
+    def not_served(self) -> bool:
+        """The provider did not take our calls at all: another key would not change that."""
+        return self.error == NotServed.__name__
+
 
 class Contradicted(StepEnded):
     """Facts that do not fit, or an error nobody classified: a person must decide."""

@@ -72,15 +72,16 @@ class OrderWorkflow:
     @workflow.run
     async def run(self, order: OrderInput) -> OrderResult:
         """Runs the saga in a task of its own: a cancel request of Temporal reaches only this loop, as a message."""
-        saga = asyncio.create_task(self._saga())
-        while True:
+        saga = asyncio.create_task(self._saga_and_handlers())
+        while not saga.done():
             try:
-                result = await asyncio.shield(saga)
-                break
+                await asyncio.shield(saga)
             except asyncio.CancelledError:
-                if saga.done():
-                    raise
                 self._note_cancel(CancelOrder(reason=CancelReason.CANCELLED_BY_OPERATOR, actor="temporal"))
+        return saga.result()
+
+    async def _saga_and_handlers(self) -> OrderResult:
+        result = await self._saga()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 

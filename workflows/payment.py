@@ -67,7 +67,8 @@ class Payment:
                 raise Stopped(refusal.reason) from None
             except RunOut as ending:
                 known = await self._look_up()
-                if known is None or (known.status in not_done and revision > 1):
+                again = revision == 1 and not ending.not_served
+                if known is None or (known.status in not_done and not again):
                     await self._steps.park(step, ParkKind.TECHNICAL, ending.error)
                     known = await self._look_up()
                 if known is None:
