@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import signal
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -79,12 +80,12 @@ async def _run(config: Config) -> None:
 
 
 def main() -> int:
-    """Runs until a signal: 0; 1 with one line when a port is taken."""
+    """Runs until a signal: 0; 1 with one line when a port is taken or the books cannot be kept."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
         asyncio.run(_run(_config(_arguments())))
-    except PortTaken as error:
-        sys.stderr.write(f"{error}\n")
+    except (PortTaken, OSError, sqlite3.Error) as error:
+        sys.stderr.write(f"simulators: {error}\n")
         return 1
     return 0
 

@@ -72,6 +72,8 @@ class Party(ABC):
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
         self.clock = clock
+        #: The HTTP server no longer knows a call whose client has gone; whoever stops the process ends it here.
+        self.underway: set[asyncio.Task[Any]] = set()
 
     @property
     @abstractmethod
@@ -113,7 +115,13 @@ def add_provider(app: web.Application, party: Party, faults: FaultTable) -> None
 
     def handler_of(route: Route) -> Handler:
         async def serve(request: web.Request) -> web.StreamResponse:
-            return await _serve(party, faults, route, request)
+            task = asyncio.current_task()
+            assert task is not None
+            party.underway.add(task)
+            try:
+                return await _serve(party, faults, route, request)
+            finally:
+                party.underway.discard(task)
 
         return serve
 

@@ -94,9 +94,10 @@ class Simulators:
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
-        for task in list(self._settling):
+        tasks = [*self._settling, *self._gateway.underway, *self._courier.underway, *self._fraud.underway]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._settling, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._gateway_webhooks.stop()
         await self._courier_webhooks.stop()
         self._store.close()

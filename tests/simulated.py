@@ -12,6 +12,7 @@ import stripe
 from aiohttp import web
 
 from simulators import Config, Endpoint, Pace, Simulators
+from tests.polling import eventually
 
 SECRET = "whsec_of_the_shop"
 DEADLINE_SECONDS = 10.0
@@ -76,7 +77,7 @@ class Desk:
 
     async def close(self) -> None:
         """Ends the Stripe client's connections."""
-        await self._stripe_http.close_async()
+        await self._stripe_http.close_async()  # type: ignore[no-untyped-call]  # so in the SDK
 
     async def control(self, method: str, path: str, base: str | None = None, **document: Any) -> dict[str, Any]:
         """A control route of the gateway, or of the simulator at `base`; the JSON answer, which must be a 2xx."""
@@ -102,7 +103,6 @@ class Desk:
                 "currency": "eur",
                 "capture_method": "manual",
                 "payment_method": method,
-                "payment_method_types": ["card"],
                 "metadata": {"order_id": order},
             },
             {"idempotency_key": key or f"{order}:create"},
@@ -118,9 +118,13 @@ class Desk:
 
     async def until(self, intent_id: str, status: str) -> stripe.PaymentIntent:
         """Reads the intent until it has this status."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while (intent := await self.intents.retrieve_async(intent_id)).status != status:
-                await asyncio.sleep(0.01)
+
+        async def there() -> stripe.PaymentIntent | None:
+            intent = await self.intents.retrieve_async(intent_id)
+            return intent if intent.status == status else None
+
+        intent = await eventually(there)
+        assert intent is not None
         return intent
 
 
