@@ -1,12 +1,12 @@
 """Workers of some queues in this process, with the relay and the webhook delivery beside the orders queue."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker import Interceptor, PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.boundary import ErrorBoundary
@@ -28,10 +28,15 @@ GRACE_SECONDS = 8
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, settings: Settings, queues: Collection[Queue], policy: OrderPolicy | None = None
+    client: Client,
+    settings: Settings,
+    queues: Collection[Queue],
+    policy: OrderPolicy | None = None,
+    interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[None]:
     """Serves the queues until the block ends; what is in flight then may finish.
 
+    `interceptors` stand inside the error boundary: what they raise is told as the activity's own.
     Raises SettingsError when a setting of one of the parties is missing.
     """
     async with AsyncExitStack() as stack:
@@ -45,7 +50,7 @@ async def running_workers(
                 workflow_runner=SandboxedWorkflowRunner(
                     restrictions=SandboxRestrictions.default.with_passthrough_modules("domain", "pydantic")
                 ),
-                interceptors=[ErrorBoundary()],
+                interceptors=[ErrorBoundary(), *interceptors],
                 max_cached_workflows=CACHED_WORKFLOWS,
                 workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
                 activity_task_poller_behavior=PollerBehaviorAutoscaling(),

@@ -1,0 +1,288 @@
+"""A whole shop in one process: real database, Temporal server, simulators, API and workers; nothing is a mock.
+
+Tests share one shop and keep apart by ids: each makes its own products and customers.
+"""
+
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from temporalio.client import Client, WorkflowHandle
+
+from adapters.database import Database
+from adapters.loyalty import CustomerLevel, put_customer, read_customer
+from adapters.orders import read_order
+from adapters.stock import StockLevel, put_stock, read_stock
+from api.app import build_apps
+from api.deps import Deps
+from api.metrics import Metrics
+from api.starts import DirectStarts
+from domain.keys import order_id_for
+from domain.messages import OrderResult
+from domain.policy import OrderPolicy
+from domain.views import OrderView
+from runtime.settings import Settings
+from runtime.workers import running_workers
+from simulators import Config, Simulators
+from tests.builders import an_order_document
+from tests.gates import Gates
+from tests.polling import eventually
+from workflows.names import Queue, order_workflow_id
+from workflows.order import OrderWorkflow
+
+SECRET = "whsec_of_the_tests"
+
+#: Real waits are short; what is long is the workflow's own time, which the test server skips.
+QUICK = OrderPolicy(
+    first_wait_seconds=0.02,
+    stock_first_wait_seconds=0.02,
+    undo_first_wait_seconds=0.02,
+    longest_wait_seconds=0.1,
+    capture_longest_wait_seconds=0.1,
+    step_timeout_seconds=2,
+    money_timeout_seconds=2,
+)
+
+Http = TestClient[web.Request, web.Application]
+
+
+def fresh(name: str) -> str:
+    """An id nobody else uses."""
+    return f"{name}-{uuid.uuid4().hex[:12]}"
+
+
+@dataclass
+class Basket:
+    """One test's own A at 30.00 and B at 20.00, five on hand each, and its customer with 500 points."""
+
+    a: str
+    b: str
+    customer: str
+    key: str = field(default_factory=lambda: fresh("key"))
+
+    @property
+    def order_id(self) -> str:
+        """The id that the order will have, known before it is placed."""
+        return order_id_for(self.customer, self.key)
+
+    def document(self, **changes: Any) -> dict[str, Any]:
+        """1×A + 1×B for 50.00."""
+        lines = [{"sku": self.a, "quantity": 1}, {"sku": self.b, "quantity": 1}]
+        return an_order_document(**{"customer_id": self.customer, "lines": lines} | changes)
+
+
+@dataclass
+class Shop:
+    """The shop's doors, and the books behind them."""
+
+    client: Client
+    database: Database
+    simulators: Simulators
+    settings: Settings
+    shopper: Http
+    operator: Http
+    http: aiohttp.ClientSession
+    gates: Gates
+    #: Sagas that start in such a block live by the real clock: no wait of theirs is skipped.
+    standing_still: Callable[[], AbstractContextManager[None]]
+
+    async def basket(self, *, on_hand: int = 5, points: int = 500, credit: int = 0, suffix: str = "") -> Basket:
+        """Fresh products and a fresh customer, whose id ends in `suffix`."""
+        basket = Basket(fresh("A"), fresh("B"), fresh("customer") + suffix)
+        for sku, price in ((basket.a, 3000), (basket.b, 2000)):
+            await self.put_stock(sku, price, on_hand)
+        await put_customer(
+            self.database, basket.customer, CustomerLevel(points=points, store_credit={"EUR": credit}), "tests"
+        )
+        return basket
+
+    async def put_stock(
+        self, sku: str, price: int, on_hand: int, warehouse: str = "main", currency: str = "EUR"
+    ) -> None:
+        """Pieces of one SKU in one warehouse."""
+        level = StockLevel(warehouse=warehouse, on_hand=on_hand, unit_price=price, currency=currency)
+        await put_stock(self.database, sku, level, "tests")
+
+    async def order(self, document: dict[str, Any], key: str | None = None) -> str:
+        """Places an order as a shopper does; returns its id."""
+        headers = {"Idempotency-Key": key or fresh("key")}
+        answer = await self.shopper.post("/orders", json=document, headers=headers)
+        body = await answer.json()
+        assert answer.status in {200, 202}, body
+        return str(body["order_id"])
+
+    async def place(self, basket: Basket, **changes: Any) -> str:
+        """Places the basket's own order, whose id is `basket.order_id`."""
+        return await self.order(basket.document(**changes), basket.key)
+
+    async def place_in_real_time(self, basket: Basket, **changes: Any) -> str:
+        """As `place`, for an order whose waits are not skipped (until the environment's `fast_forward`)."""
+        with self.standing_still():
+            order_id = await self.place(basket, **changes)
+            await self.started(order_id)
+        return order_id
+
+    def saga(self, order_id: str) -> WorkflowHandle[OrderWorkflow, OrderResult]:
+        """The order's workflow."""
+        return self.client.get_workflow_handle_for(OrderWorkflow.run, order_workflow_id(order_id))
+
+    async def started(self, order_id: str) -> WorkflowHandle[OrderWorkflow, OrderResult]:
+        """The order's workflow, once it is there."""
+        handle = self.saga(order_id)
+
+        async def look() -> bool:
+            try:
+                await handle.describe()
+            except Exception:
+                return False
+            return True
+
+        await eventually(look)
+        return handle
+
+    async def ended(self, order_id: str) -> OrderView:
+        """The order after its saga has ended."""
+        handle = await self.started(order_id)
+        await handle.result()
+        return await self.view(order_id)
+
+    async def view(self, order_id: str) -> OrderView:
+        """The order as the shopper sees it."""
+        view = await read_order(self.database, order_id)
+        assert view is not None
+        return view
+
+    async def reaches(self, order_id: str, status: str) -> OrderView:
+        """The order, once it has this status."""
+
+        async def look() -> OrderView | None:
+            view = await self.view(order_id)
+            return view if view.status == status else None
+
+        view = await eventually(look)
+        assert view is not None
+        return view
+
+    async def cancel(self, order_id: str) -> tuple[int, dict[str, Any]]:
+        """Asks for a cancel as the shopper does."""
+        answer = await self.shopper.post(f"/orders/{order_id}/cancel", json={})
+        return answer.status, await answer.json(content_type=None)
+
+    async def redrive(self, order_id: str, step: str, action: str, reason: str = "a test") -> int:
+        """An operator's word on a parked step; the answer's status."""
+        body = {"step": step, "action": action, "reason": reason}
+        answer = await self.operator.post(f"/ops/orders/{order_id}/redrive", json=body)
+        return answer.status
+
+    async def fault(self, op: str, mode: str, *, on: str = "gateway", **more: Any) -> str:
+        """Posts a fault to one of the simulators; returns its id."""
+        async with self.http.post(f"{self._base(on)}/_sim/faults", json={"op": op, "mode": mode, **more}) as answer:
+            assert answer.ok, await answer.text()
+            return str((await answer.json())["id"])
+
+    async def heal(self, fault_id: str) -> None:
+        """Ends a fault."""
+        async with self.http.delete(f"{self._base('gateway')}/_sim/faults/{fault_id}") as answer:
+            assert answer.ok, await answer.text()
+
+    async def sim(self, path: str, *, on: str = "gateway", **body: Any) -> dict[str, Any]:
+        """A control route of a simulator."""
+        async with self.http.post(f"{self._base(on)}/_sim/{path}", json=body) as answer:
+            assert answer.ok, await answer.text()
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    async def intents(self, order_id: str) -> list[dict[str, Any]]:
+        """The gateway's own book of one order."""
+        async with self.http.get(f"{self._base('gateway')}/_sim/ledger") as answer:
+            return [intent for intent in (await answer.json())["intents"] if intent["order_id"] == order_id]
+
+    async def shipments(self, order_id: str) -> list[dict[str, Any]]:
+        """The courier's own book of one order."""
+        async with self.http.get(f"{self._base('courier')}/_sim/ledger") as answer:
+            return [one for one in (await answer.json())["shipments"] if one["reference"].startswith(order_id)]
+
+    def _base(self, name: str) -> str:
+        return {
+            "gateway": self.simulators.gateway_url,
+            "courier": self.simulators.courier_url,
+            "fraud": self.simulators.fraud_url,
+        }[name]
+
+    async def available(self, sku: str) -> int:
+        """Pieces that can still be sold, over all warehouses."""
+        stock = await read_stock(self.database, sku)
+        assert stock is not None
+        return sum(place.available for place in stock.warehouses)
+
+    async def assert_clean(self, basket: Basket, order_id: str, *, captured: int = 5000, points: int = 500) -> None:
+        """The order was confirmed, by every book: 1×A and 1×B are sold, paid once, and in one parcel."""
+        view = await self.view(order_id)
+        assert (view.status, view.reason, view.needs_review) == ("CONFIRMED", None, [])
+        paid = [intent for intent in await self.intents(order_id) if intent["captured"] or intent["authorized"]]
+        assert [(i["captured"], i["refunded"], i["status"]) for i in paid] == (
+            [(captured, 0, "succeeded")] if captured else []
+        )
+        assert [one["status"] for one in await self.shipments(order_id)] == ["booked"]
+        for sku in (basket.a, basket.b):
+            stock = await read_stock(self.database, sku)
+            assert stock is not None
+            assert [(place.on_hand, place.reserved) for place in stock.warehouses] == [(4, 0)]
+        assert (await read_customer(self.database, basket.customer)).points == points
+
+    async def assert_undone(self, basket: Basket, order_id: str, reason: str, *, points: int = 500) -> None:
+        """The order left nothing behind, by every book, and says why."""
+        view = await self.view(order_id)
+        assert view.status in {"CANCELLED_COMPENSATED", "REJECTED"}
+        assert (view.reason, view.needs_review) == (reason, [])
+        for intent in await self.intents(order_id):
+            assert intent["captured"] == intent["refunded"]
+            assert intent["status"] != "requires_capture"
+        assert [one for one in await self.shipments(order_id) if one["status"] != "cancelled"] == []
+        for sku in (basket.a, basket.b):
+            stock = await read_stock(self.database, sku)
+            assert stock is not None
+            assert [(place.on_hand, place.reserved) for place in stock.warehouses] == [(5, 0)]
+        assert (await read_customer(self.database, basket.customer)).points == points
+
+
+@asynccontextmanager
+async def open_shop(
+    client: Client,
+    database: Database,
+    database_url: str,
+    policy: OrderPolicy = QUICK,
+    standing_still: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> AsyncIterator[Shop]:
+    """The shop is open until the block ends. `standing_still` comes from an environment that skips time."""
+    gates = Gates()
+    async with AsyncExitStack() as stack:
+        simulators = await stack.enter_async_context(Simulators(Config(settle_seconds=0)))
+        settings = Settings(
+            _env_file=None,
+            database_url=database_url,
+            stripe_api_key="sk_test_of_the_tests",
+            stripe_api_base=simulators.gateway_url,
+            stripe_webhook_secrets=(SECRET,),
+            courier_api_base=simulators.courier_url,
+            courier_webhook_secrets=(SECRET,),
+            fraud_api_base=simulators.fraud_url,
+            provider_timeout_seconds=0.5,
+        )
+        metrics = Metrics()
+        starts = DirectStarts(database, client, metrics)
+        apps = build_apps(Deps(database, client, settings, metrics, starts))
+        shopper, operator = [
+            await stack.enter_async_context(TestClient(TestServer(app))) for app in (apps.shopper, apps.operator)
+        ]
+        stack.push_async_callback(starts.close)
+        for endpoint, path in ((simulators.gateway_webhook, "stripe"), (simulators.courier_webhook, "courier")):
+            endpoint.url, endpoint.secret = str(shopper.make_url(f"/webhooks/{path}")), SECRET
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        await stack.enter_async_context(running_workers(client, settings, list(Queue), policy, [gates]))
+        yield Shop(client, database, simulators, settings, shopper, operator, http, gates, standing_still)
