@@ -35,7 +35,6 @@ def configure_logs(level: str) -> None:
         processors=[*shared, _read_first, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -44,12 +43,14 @@ def configure_logs(level: str) -> None:
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             _library_line,
             _describe_exception,
+            _read_first,
             render,
         ],
     )
     handler.setFormatter(formatter)
-    logging.basicConfig(handlers=[handler], level=level, force=True)
-    for noisy in ("aiohttp.access", "asyncio", "alembic", "mail.log", "stripe"):
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(level)
+    for noisy in ("aiohttp.access", "asyncio", "alembic", "mail.log", "stripe", "temporalio.worker"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.root.level))
 
 

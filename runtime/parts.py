@@ -24,7 +24,7 @@ DEFAULT_NAMESPACE = "default"
 
 def postgres(server: PostgresServer) -> Part:
     """The database server; `server.prepare()` comes first."""
-    return Part("postgres", server.command(), probe=server.answers)
+    return Part("postgres", server.command(), ready_line="database system is ready to accept connections")
 
 
 def temporal(settings: Settings, environment: Mapping[str, str]) -> Part:
@@ -46,9 +46,11 @@ def temporal(settings: Settings, environment: Mapping[str, str]) -> Part:
     own = {name: value for name, value in environment.items() if not name.startswith("TEMPORAL_")}
 
     async def answers() -> bool:
+        if not await listens(settings.temporal_ui_port):
+            return False  # asked earlier, the server complains in its log
         with suppress(ServerUnavailable):
             await connect(settings)
-            return await listens(settings.temporal_ui_port)
+            return True
         return False
 
     return Part("temporal", Command(argv, env=own, cwd=home), probe=answers)
@@ -57,24 +59,24 @@ def temporal(settings: Settings, environment: Mapping[str, str]) -> Part:
 def simulators(settings: Settings, environment: Mapping[str, str], own: frozenset[str]) -> Part:
     """Payment gateway, courier, fraud scorer and mail sink in one process, but those that run elsewhere."""
     ports = {
-        "gateway": settings.sim_gateway_port,
-        "courier": settings.sim_courier_port,
-        "fraud": settings.sim_fraud_port,
+        "gateway": {"--gateway-port": settings.sim_gateway_port},
+        "courier": {"--courier-port": settings.sim_courier_port},
+        "fraud": {"--fraud-port": settings.sim_fraud_port},
+        "mail": {"--smtp-port": settings.sim_smtp_port, "--mail-port": settings.sim_mail_port},
     }
-    chosen = {f"--{name}-port": port for name, port in ports.items() if name in own}
-    if "mail" in own:
-        chosen |= {"--smtp-port": settings.sim_smtp_port, "--mail-port": settings.sim_mail_port}
+    # A simulator whose part is played elsewhere idles on any free port.
+    flags = {flag: port if name in own else 0 for name, pairs in ports.items() for flag, port in pairs.items()}
     api = f"http://{reachable(settings.bind_host)}:{settings.http_port}"
     argv = [sys.executable, "-m", "simulators", "--data", str(settings.orders_home / "simulators")]
     argv += ["--webhook-url", f"{api}/webhooks/stripe", "--courier-webhook-url", f"{api}/webhooks/courier"]
-    argv += [word for flag, port in chosen.items() for word in (flag, str(port))]
+    argv += [word for flag, port in flags.items() for word in (flag, str(port))]
     secrets = {
         "SIM_WEBHOOK_SECRET": next(iter(settings.stripe_webhook_secrets), ""),
         "SIM_COURIER_WEBHOOK_SECRET": next(iter(settings.courier_webhook_secrets), ""),
     }
 
     async def answers() -> bool:
-        return all([await listens(port) for port in chosen.values()])
+        return all([await listens(port) for port in flags.values() if port])
 
     return Part("simulators", _python(argv, settings, {**environment, **secrets}), probe=answers)
 
