@@ -290,7 +290,8 @@ payments = Table(
     CheckConstraint("refunded >= 0 AND refunded <= captured", name="refunded"),
 )
 
-#: kind: authorized, captured, voided, refunded, waived. `amount` is what moved, never negative.
+#: kind: authorized, captured, voided, refunded, refund_failed (what came back after it was refunded), waived.
+#: `amount` is what moved, never negative.
 money_movements = Table(
     "money_movements",
     metadata,

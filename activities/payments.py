@@ -1,0 +1,295 @@
+"""The payments party: hold, take and give back the shopper's money.
+
+Idempotent by the gateway's own state: an effect's key is asked again under the same idempotency key, the intent is read
+before anything is decided, and every reading is recorded as a whole. A release leaves its tombstone before it looks at
+the gateway, and an intent is stored under the same lock before it is confirmed: a late attempt cannot hold money that
+nobody knows of.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+from temporalio import activity
+
+from adapters.database import Database
+from adapters.gateway_effects import GatewayEffects
+from adapters.http import ProviderRequestRefused
+from adapters.payment_gateway import PaymentGateway, Replayed, UnexpectedState
+from adapters.payments import Payment, Terms, mark_declined, read_terms, record_reading, require_terms, store_intent
+from adapters.steps import enter, enter_forward, stamp
+from adapters.stripe_answers import Intent, IntentStatus, Refund, RefundStatus
+from domain.errors import (
+    AuthorizationExpired,
+    CaptureFailed,
+    OrderError,
+    PaymentServiceUnavailable,
+    RefundFailed,
+    Refusal,
+)
+from domain.keys import EffectKey, Step
+from domain.messages import MoneyInput, PaymentView, StepInput
+from domain.order import UNDONE_STATUSES, CancelReason, PaymentStatus, StepState
+
+#: How often the intent may have moved on while one release deals with it: hold, capture, refund, and some to spare.
+ROUNDS = 5
+
+#: Stripe's words for a hold that ran out.
+EXPIRED = frozenset({"automatic", "expired"})
+
+WAITING_FOR_THE_SHOPPER = frozenset(
+    {IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.REQUIRES_CONFIRMATION, IntentStatus.REQUIRES_ACTION}
+)
+
+
+class PaymentsActivities:
+    """Steps and undos of the payments queue."""
+
+    def __init__(self, database: Database, gateway: PaymentGateway) -> None:
+        self._database = database
+        self._gateway = gateway
+        self._effects = GatewayEffects(gateway)
+
+    @activity.defn
+    async def authorize_payment(self, step: StepInput) -> PaymentView:
+        """Creates the order's intent, stores it, confirms it once. The view may still be waiting for the gateway.
+
+        Idempotent by the stored intent: one that was ever confirmed is only read. Raises CardDeclined,
+        PaymentFraudBlocked, AuthenticationFailed; PaymentMismatch; StepFenced after the release.
+        """
+        key = _forward(step.order_id, step.revision)
+        async with self._database.begin() as connection:
+            await enter_forward(connection, key)
+            terms = await read_terms(connection, step.order_id)
+            if terms.amount == 0:
+                return PaymentView(status=PaymentStatus.NONE)
+            await _intend(connection, key, terms.intent_id)
+        try:
+            intent = await self._own_intent(key, terms)
+            require_terms(intent, step.order_id, terms)
+            if intent.unconfirmed:
+                intent = await self._effects.confirm(intent, key=f"{key}:confirm")
+                require_terms(intent, step.order_id, terms)
+        except Refusal as refusal:
+            async with self._database.begin() as connection:
+                await mark_declined(connection, step.order_id)
+                await stamp(connection, key, StepState.REFUSED, reason=refusal.reason.value)
+            raise
+        view = await self._record(key, intent, await self._refunds_of(intent))
+        if view.status is PaymentStatus.DECLINED and intent.refusal is not None:
+            raise intent.refusal(str(key))
+        return view
+
+    @activity.defn
+    async def read_payment(self, step: StepInput) -> PaymentView:
+        """The look-up: what the gateway says now, recorded. NONE: certainly no money was asked for.
+
+        Raises PaymentMismatch when the intent is not over the order's own amount.
+        """
+        async with self._database.begin() as connection:
+            terms = await read_terms(connection, step.order_id)
+        if terms.intent_id is None:
+            # An attempt may have created an intent and lost it; unconfirmed it holds nothing and never will.
+            return PaymentView(status=PaymentStatus.NONE)
+        return await self._look_up(_forward(step.order_id, step.revision), terms.intent_id, terms)
+
+    @activity.defn
+    async def capture_payment(self, step: StepInput) -> PaymentView:
+        """The pivot: takes all that is held. Idempotent by the intent's state, read before and decided by after.
+
+        Raises AuthorizationExpired or CaptureFailed when it certainly did not happen; PaymentServiceUnavailable while
+        the outcome is unknown; PaymentMismatch; StepFenced after the release.
+        """
+        forward, key = _forward(step.order_id), EffectKey(step.order_id, Step.CAPTURE_PAYMENT, revision=step.revision)
+        async with self._database.begin() as connection:
+            await enter_forward(connection, forward)
+            terms = await read_terms(connection, step.order_id)
+            await _intend(connection, key, terms.intent_id)
+        try:
+            if terms.intent_id is None:
+                raise CaptureFailed(str(key))
+            intent = await self._gateway.read_intent(terms.intent_id)
+            require_terms(intent, step.order_id, terms)
+            if intent.status is IntentStatus.REQUIRES_CAPTURE:
+                intent = await self._capture(intent, key)
+                require_terms(intent, step.order_id, terms)
+            view = await self._record(forward, intent)
+            _require_captured(intent, key)
+        except (AuthorizationExpired, CaptureFailed) as refusal:
+            async with self._database.begin() as connection:
+                await stamp(connection, key, StepState.REFUSED, reason=refusal.reason.value)
+            raise
+        async with self._database.begin() as connection:
+            await stamp(connection, key, StepState.DONE, provider_reference=intent.id)
+        return view
+
+    @activity.defn
+    async def release_payment(self, step: StepInput) -> PaymentView:
+        """Undoes whatever became of the payment: cancels what is held, refunds what is captured, once.
+
+        Idempotent by the intent's state and by the list of its refunds. Harmless when nothing was there. Raises
+        PaymentServiceUnavailable while the intent still processes, RefundFailed when a refund came back.
+        """
+        return await self._release(step.order_id, step.revision)
+
+    @activity.defn
+    async def abandon_payment(self, step: StepInput) -> PaymentView:
+        """At the deadline: ends an intent that still waits for the shopper; the gateway's answer decides.
+
+        Idempotent by the intent's state. Anything that is further along is only looked up. Raises PaymentMismatch.
+        """
+        key = EffectKey(step.order_id, Step.ABANDON_PAYMENT, revision=step.revision)
+        async with self._database.begin() as connection:
+            terms = await read_terms(connection, step.order_id)
+        if terms.intent_id is None:
+            return PaymentView(status=PaymentStatus.NONE)
+        intent = await self._gateway.read_intent(terms.intent_id)
+        if intent.status in WAITING_FOR_THE_SHOPPER:
+            intent = await self._effects.cancel(intent, key=f"{key}:cancel")
+        if intent.status is not IntentStatus.CANCELED:
+            require_terms(intent, step.order_id, terms)
+        return await self._record(_forward(step.order_id), intent, await self._refunds_of(intent))
+
+    @activity.defn
+    async def settle_late_money(self, money: MoneyInput) -> PaymentView:
+        """Money on an intent whose order is closed: given back when the order was undone, else only recorded.
+
+        Idempotent as `release_payment`, whose keys it shares: both together give the money back once. An intent that is
+        not this order's own is left alone.
+        """
+        async with self._database.begin() as connection:
+            terms = await read_terms(connection, money.order_id)
+        if terms.intent_id is None or terms.intent_id != money.intent_id:
+            return PaymentView(status=PaymentStatus.NONE)
+        if terms.order_status in UNDONE_STATUSES:
+            return await self._release(money.order_id, revision=1)
+        return await self._look_up(_forward(money.order_id), terms.intent_id)
+
+    async def _own_intent(self, key: EffectKey, terms: Terms) -> Intent:
+        """The order's stored intent; a new one is stored first, unless the release has been here."""
+        if terms.intent_id is not None:
+            return await self._gateway.read_intent(terms.intent_id)
+        intent = await self._effects.create(
+            key.order_id, terms.amount, terms.currency, terms.payment_method, key=f"{key}:create"
+        )
+        require_terms(intent, key.order_id, terms)
+        try:
+            async with self._database.begin() as connection:
+                await enter_forward(connection, key)
+                stored = await store_intent(connection, key.order_id, intent)
+                await stamp(connection, key, StepState.INTENDED, provider_reference=stored)
+        except OrderError:
+            # Nobody knows this intent and nobody will confirm it; ending it is tidiness, not safety.
+            with suppress(OrderError, UnexpectedState, Replayed, ProviderRequestRefused):
+                await self._gateway.cancel_intent(intent.id, f"{key}:cancel")
+            raise
+        return intent if stored == intent.id else await self._gateway.read_intent(stored)
+
+    async def _capture(self, intent: Intent, key: EffectKey) -> Intent:
+        try:
+            return await self._effects.capture(intent, key=f"{key}:capture")
+        except AuthorizationExpired:
+            raise
+        except Refusal:
+            raise CaptureFailed(str(key)) from None
+
+    async def _release(self, order_id: str, revision: int) -> PaymentView:
+        forward, undo = _forward(order_id), EffectKey(order_id, Step.RELEASE_PAYMENT, revision=revision)
+        async with self._database.begin() as connection:
+            await enter(connection, forward)
+            intent_id = (await read_terms(connection, order_id)).intent_id
+            await stamp(connection, forward, StepState.UNDONE, provider_reference=intent_id)
+            await _intend(connection, undo, intent_id)
+        if intent_id is None:
+            return await self._released(undo, PaymentView(status=PaymentStatus.NONE))
+        intent = await self._gateway.read_intent(intent_id)
+        for _ in range(ROUNDS):
+            refunds = await self._refunds_of(intent)
+            view = await self._record(forward, intent, refunds)
+            owed = intent.amount_received - sum(r.amount for r in refunds if r.status is not RefundStatus.FAILED)
+            if intent.status is IntentStatus.PROCESSING:
+                # It cannot be cancelled now and may yet become a hold: asked again until it can.
+                raise PaymentServiceUnavailable(str(undo))
+            if intent.status is IntentStatus.SUCCEEDED and owed > 0:
+                await self._refund(intent, owed, refunds, undo)
+            elif intent.status in {IntentStatus.CANCELED, IntentStatus.SUCCEEDED}:
+                return await self._released(undo, view)
+            else:
+                intent = await self._effects.cancel(intent, key=f"{undo}:cancel")
+        raise PaymentServiceUnavailable(str(undo))
+
+    async def _released(self, undo: EffectKey, view: PaymentView) -> PaymentView:
+        if view.status is not PaymentStatus.REFUND_PENDING:
+            async with self._database.begin() as connection:
+                await stamp(connection, undo, StepState.DONE, provider_reference=view.intent_id)
+        return view
+
+    async def _refund(self, intent: Intent, owed: int, refunds: Sequence[Refund], undo: EffectKey) -> None:
+        """Asks for the refund. The caller lists the intent's refunds again, which is the answer that counts."""
+        failed = sum(refund.status is RefundStatus.FAILED for refund in refunds)
+        if failed >= undo.revision:
+            raise RefundFailed(str(undo))
+        # One refund key until that refund has failed; a further one is an operator's decision (the next revision).
+        refund_key = str(EffectKey(undo.order_id, Step.RELEASE_PAYMENT, revision=failed + 1))
+        key = f"{refund_key}:refund:{undo.revision}"
+        await self._effects.refund(intent, owed, refunds, refund_key=refund_key, key=key)
+
+    async def _look_up(self, forward: EffectKey, intent_id: str, terms: Terms | None = None) -> PaymentView:
+        intent = await self._gateway.read_intent(intent_id)
+        if terms is not None:
+            require_terms(intent, forward.order_id, terms)
+        return await self._record(forward, intent, await self._refunds_of(intent))
+
+    async def _refunds_of(self, intent: Intent) -> Sequence[Refund]:
+        """Only a captured intent can have refunds."""
+        return await self._gateway.list_refunds(intent.id) if intent.status is IntentStatus.SUCCEEDED else ()
+
+    async def _record(self, forward: EffectKey, intent: Intent, refunds: Sequence[Refund] = ()) -> PaymentView:
+        """Records a reading and stamps what it says of the authorization, in one transaction."""
+        async with self._database.begin() as connection:
+            stamps = await enter(connection, forward)
+            payment = await record_reading(connection, forward.order_id, intent, refunds)
+            view = _view(intent, payment)
+            if stamps.undone:
+                return view
+            if payment.authorized and not stamps.done:
+                await stamp(connection, forward, StepState.DONE, provider_reference=intent.id)
+            elif payment.status is PaymentStatus.DECLINED and StepState.REFUSED not in stamps.states:
+                reason = view.reason.value if view.reason else None
+                await stamp(connection, forward, StepState.REFUSED, provider_reference=intent.id, reason=reason)
+        return view
+
+
+async def _intend(connection: AsyncConnection, key: EffectKey, intent_id: str | None) -> None:
+    await stamp(connection, key, StepState.INTENDED, attempt=activity.info().attempt, provider_reference=intent_id)
+
+
+def _forward(order_id: str, revision: int = 1) -> EffectKey:
+    return EffectKey(order_id, Step.AUTHORIZE_PAYMENT, revision=revision)
+
+
+def _require_captured(intent: Intent, key: EffectKey) -> None:
+    match intent.status:
+        case IntentStatus.SUCCEEDED:
+            return
+        case IntentStatus.CANCELED:
+            raise AuthorizationExpired(str(key))
+        case IntentStatus.REQUIRES_CAPTURE | IntentStatus.PROCESSING:
+            raise PaymentServiceUnavailable(str(key))
+        case _:
+            raise CaptureFailed(str(key))
+
+
+def _view(intent: Intent, payment: Payment) -> PaymentView:
+    reason = None
+    if payment.status is PaymentStatus.DECLINED and intent.refusal is not None:
+        reason = intent.refusal.reason
+    elif payment.status is PaymentStatus.VOIDED and intent.cancellation_reason in EXPIRED:
+        reason = CancelReason.AUTHORIZATION_EXPIRED
+    return PaymentView(
+        status=payment.status,
+        intent_id=intent.id,
+        captured=payment.captured,
+        refunded=payment.refunded,
+        reason=reason,
+    )
