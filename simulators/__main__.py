@@ -16,6 +16,12 @@ from pathlib import Path
 from simulators import Config, Endpoint, Ports, PortTaken, Simulators
 
 
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to 65535)")
+    return int(text)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m simulators",
@@ -24,7 +30,7 @@ def _arguments() -> argparse.Namespace:
     )
     for name, port in (("gateway", 12111), ("courier", 12112), ("fraud", 12113), ("smtp", 12125), ("mail", 12126)):
         parser.add_argument(
-            f"--{name}-port", type=int, default=port, metavar="PORT", help=f"default {port}, 0: a free one"
+            f"--{name}-port", type=_port, default=port, metavar="PORT", help=f"default {port}, 0: a free one"
         )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
     parser.add_argument(

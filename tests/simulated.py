@@ -79,7 +79,7 @@ class Desk:
         """Ends the Stripe client's connections."""
         await self._stripe_http.close_async()  # type: ignore[no-untyped-call]  # so in the SDK
 
-    async def control(self, method: str, path: str, base: str | None = None, **document: Any) -> dict[str, Any]:
+    async def control(self, method: str, path: str, base: str | None = None, /, **document: Any) -> dict[str, Any]:
         """A control route of the gateway, or of the simulator at `base`; the JSON answer, which must be a 2xx."""
         url = f"{base or self.simulators.gateway_url}/_sim/{path}"
         async with self.http.request(method, url, json=document or None) as answer:
@@ -87,7 +87,7 @@ class Desk:
             found: dict[str, Any] = await answer.json()
             return found
 
-    async def fault(self, base: str | None = None, **fault: Any) -> str:
+    async def fault(self, base: str | None = None, /, **fault: Any) -> str:
         """Posts a fault and returns its id."""
         return str((await self.control("POST", "faults", base, **fault))["id"])
 

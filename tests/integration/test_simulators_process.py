@@ -59,6 +59,16 @@ async def test_parcels_and_mails_outlive_the_process(tmp_path: Path) -> None:
         assert (await desk.ledger(desk.simulators.courier_url))["shipments"] == [booked]
 
 
+async def test_the_gateway_can_go_away_and_come_back_on_the_same_address(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as desk:
+        intent_id = await desk.an_authorized_intent()
+        await desk.simulators.stop()
+        with pytest.raises(stripe.APIConnectionError):
+            await desk.intents.retrieve_async(intent_id)
+        await desk.simulators.start()
+        assert (await desk.intents.retrieve_async(intent_id)).status == "requires_capture"
+
+
 async def test_a_call_that_hangs_when_the_gateway_stops_has_no_effect(tmp_path: Path) -> None:
     async with a_desk(tmp_path) as desk:
         intent_id = await desk.an_authorized_intent()
