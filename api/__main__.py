@@ -1,0 +1,81 @@
+"""`python -m api`: the shopper's port and the operator's, until SIGTERM or Ctrl-C.
+
+Starts, and takes orders in, while Temporal is down; answers 503 while the database is.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+from aiohttp import web
+
+from adapters.database import Database
+from api.app import build_apps
+from api.deps import Deps
+from api.metrics import Metrics
+from api.starts import DirectStarts
+from runtime.entry import EntryError, run_entry
+from runtime.logs import configure_logs
+from runtime.settings import Settings, load_settings
+from runtime.temporal import connect_lazily
+
+#: Requests under way may take this long to end when the process is told to stop.
+SHUTDOWN_SECONDS = 10
+
+log = structlog.get_logger(__name__)
+
+
+async def main() -> int:
+    """Serves until told to stop; the requests under way are answered first."""
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        needs = await stack.enter_async_context(dependencies(settings))
+        apps = build_apps(needs)
+        await stack.enter_async_context(_serve(apps.operator, settings.bind_host, settings.ops_port, "OPS_PORT"))
+        await stack.enter_async_context(_serve(apps.shopper, settings.bind_host, settings.http_port, "HTTP_PORT"))
+        log.info("api_listening", http_port=settings.http_port, ops_port=settings.ops_port)
+        await stop.wait()
+        log.info("api_stopping")
+    return 0
+
+
+@asynccontextmanager
+async def dependencies(settings: Settings) -> AsyncIterator[Deps]:
+    """The process's dependencies, none of which has to answer yet. Raises SettingsError when one is not named."""
+    database = Database(settings.database_for("orders"), application="api")
+    client = await connect_lazily(settings)
+    metrics = Metrics()
+    starts = DirectStarts(database, client, metrics)
+    for name in ("stripe_webhook_secrets", "courier_webhook_secrets"):
+        if not getattr(settings, name):
+            log.warning("webhooks_are_all_refused", setting_missing=name.upper())
+    try:
+        yield Deps(database=database, client=client, settings=settings, metrics=metrics, starts=starts)
+    finally:
+        await starts.close()
+        await database.close()
+
+
+@asynccontextmanager
+async def _serve(app: web.Application, host: str, port: int, setting: str) -> AsyncIterator[None]:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise EntryError(f"{setting} {port} on {host} cannot be used: {error.strerror}") from None
+        yield
+    finally:
+        await runner.cleanup()
+
+
+if __name__ == "__main__":
+    run_entry(main)
