@@ -25,6 +25,7 @@ lint: $(STAMP) ## Check style, types, layers and workflow code
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy .
 	@.venv/bin/temporalint workflows activities
+	@$(PY) -m pytest -q --no-header tests/unit/test_layers.py tests/unit/test_workflow_rules.py
 
 lock: ## Choose all versions anew and write the lock files (needs uv)
 	uv pip compile -q $(LOCK_OPTIONS) pyproject.toml -o requirements.lock
