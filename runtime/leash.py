@@ -21,6 +21,9 @@ PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
 CAP_DAC_OVERRIDE = 1
+#: Without a supervisor all parts end at once: nobody waits for the work of another.
+ORPHAN_GRACE_SECONDS = 3.0
+LOOK_SECONDS = 0.1
 CAPABILITY_VERSION_3 = 0x20080522
 
 
@@ -37,7 +40,7 @@ def main() -> int:
     child = os.fork()
     if child == 0:
         _become(options, leash)
-    code = _watch(child, wake_read, options.stop, options.grace)
+    code = _watch(child, wake_read, options, supervisor)
     if os.getppid() != supervisor:
         os.killpg(0, signal.SIGKILL)  # nobody else is left to clear away what the command may have started
     return code
@@ -53,11 +56,11 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _watch(child: int, wake: int, stop: signal.Signals, grace: float) -> int:
-    deadline: float | None = None
+def _watch(child: int, wake: int, options: argparse.Namespace, supervisor: int) -> int:
+    asked_at: float | None = None
     while True:
-        wait = None if deadline is None else max(0.0, deadline - time.monotonic())
-        readable = select.select([wake] if deadline is not None else [wake, 0], [], [], wait)[0]
+        watched, wait = ([wake, 0], None) if asked_at is None else ([wake], LOOK_SECONDS)
+        readable = select.select(watched, [], [], wait)[0]
         asked = 0 in readable and not os.read(0, 4096)
         if wake in readable:
             asked = bool({signal.SIGTERM, signal.SIGINT} & set(os.read(wake, 4096))) or asked
@@ -65,12 +68,15 @@ def _watch(child: int, wake: int, stop: signal.Signals, grace: float) -> int:
         if pid:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
-        if asked and deadline is None:
-            deadline = time.monotonic() + grace
-            os.kill(child, stop)
-        elif deadline is not None and time.monotonic() >= deadline:
+        if asked_at is None:
+            if asked:
+                asked_at = time.monotonic()
+                os.kill(child, options.stop)
+            continue
+        # Looked at each time: a supervisor that is killed closes its pipes a moment before it is gone.
+        orphaned = os.getppid() != supervisor
+        if time.monotonic() - asked_at >= (min(options.grace, ORPHAN_GRACE_SECONDS) if orphaned else options.grace):
             os.kill(child, signal.SIGKILL)
-            deadline = time.monotonic() + grace
 
 
 def _become(options: argparse.Namespace, leash: int) -> NoReturn:

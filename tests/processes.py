@@ -33,6 +33,14 @@ def alive(pids: set[int]) -> set[int]:
     return pids & running().keys()
 
 
+def command(pid: int) -> str:
+    """Its command line."""
+    file = PROC / str(pid) / "cmdline"
+    if file.exists():
+        return file.read_text().replace("\0", " ")
+    return subprocess.run(["/bin/ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True).stdout  # noqa: PLW1510, S603
+
+
 def _from_proc() -> list[tuple[int, int, str]]:
     rows = []
     for directory in PROC.glob("[0-9]*"):
