@@ -27,7 +27,7 @@ from domain.messages import (
     StatusRecorded,
     StepInput,
 )
-from domain.order import UNDONE_STATUSES, OrderStatus, StepState
+from domain.order import UNDONE_STATUSES, OrderStatus, RedriveAction, StepState
 from domain.policy import OrderPolicy
 
 
@@ -162,12 +162,15 @@ class OrdersActivities:
 
     @activity.defn
     async def close_park(self, closed: ParkClosed) -> None:
-        """Closes the step's review item with who decided what.
+        """Closes the step's review item with who decided what. A skipped step is stamped *waived*, for the books.
 
         Idempotent: harmless when none is open. Raises OrderNotFound.
         """
         async with self._database.begin() as connection:
             await close_review(connection, closed)
+            if closed.action == RedriveAction.SKIP:
+                key = EffectKey(closed.order_id, closed.step, closed.item)
+                await stamp(connection, key, StepState.WAIVED, actor=closed.actor, reason=closed.reason)
 
 
 async def _is_closed(connection: AsyncConnection, row: RowMapping) -> bool:
