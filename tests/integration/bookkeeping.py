@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -85,7 +86,7 @@ class Bookkeeping:
         order_id = await self.till.order(points=100, store_credit=200)
         inventory, loyalty = InventoryActivities(self.database), LoyaltyActivities(self.database)
         for step in (inventory.reserve_stock, loyalty.burn_points, loyalty.apply_store_credit):
-            await attempt(step, order_id)  # type: ignore[arg-type]  # their answers differ
+            await attempt(step, order_id)
         await self.move(order_id, OrderStatus.AWAITING_PAYMENT)
         return order_id
 
@@ -121,6 +122,7 @@ class Bookkeeping:
             item=item,
             actor=actor,
             action=RedriveAction.SKIP,
+            since=datetime.now(UTC),
             reason="settled by phone",
         )
         scorer = FraudScorer("http://127.0.0.1:9", timeout_seconds=1)
