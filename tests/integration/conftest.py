@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,22 @@ from typing import Any
 import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from sqlalchemy import func, literal, select, union_all
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from adapters.database import Database
+from adapters.tables import metadata
 from api.app import build_apps
 from api.deps import Deps
 from api.metrics import Metrics
 from api.starts import DirectStarts
 from runtime.ports import free_port
 from runtime.settings import Settings
+from tests.builders import the_fixture_products
+from tests.conftest import MakeDatabase
 from tests.integration.stand_ins import MoneyStandIn, OrderStandIn
 from workflows.names import SEARCH_ATTRIBUTES, Queue
 
@@ -71,6 +75,7 @@ class Api:
     shopper: Http
     operator: Http
     starts: DirectStarts
+    database: Database
 
     async def order(self, document: dict[str, Any], key: str, **headers: str) -> tuple[int, dict[str, Any]]:
         """Places an order."""
@@ -81,9 +86,8 @@ class Api:
 MakeApi = Callable[[Database, Client], Awaitable[Api]]
 
 
-@pytest_asyncio.fixture
-async def make_api() -> AsyncIterator[MakeApi]:
-    """`await make_api(database, client)`: one more API process, so to speak."""
+@asynccontextmanager
+async def _apis() -> AsyncIterator[MakeApi]:
     async with AsyncExitStack() as stack:
 
         async def make(database: Database, client: Client) -> Api:
@@ -95,8 +99,15 @@ async def make_api() -> AsyncIterator[MakeApi]:
                 await stack.enter_async_context(TestClient(TestServer(app))) for app in (apps.shopper, apps.operator)
             ]
             stack.push_async_callback(starts.close)
-            return Api(shopper, operator, starts)
+            return Api(shopper, operator, starts, database)
 
+        yield make
+
+
+@pytest_asyncio.fixture
+async def make_api() -> AsyncIterator[MakeApi]:
+    """`await make_api(database, client)`: one more API process, so to speak."""
+    async with _apis() as make:
         yield make
 
 
@@ -110,3 +121,26 @@ async def api(make_api: MakeApi, database: Database, sagas: Client) -> Api:
 async def lonely_api(make_api: MakeApi, database: Database, no_temporal: Client) -> Api:
     """The API while Temporal is down."""
     return await make_api(database, no_temporal)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def refusing_api(make_database: MakeDatabase, no_temporal: Client) -> AsyncIterator[Api]:
+    """The API for requests that it refuses: one database for all of them, since none may write into it."""
+    database = await make_database()
+    await the_fixture_products(database)
+    async with _apis() as make:
+        yield await make(database, no_temporal)
+
+
+async def _count_rows(database: Database) -> dict[str, int]:
+    counts = [select(literal(table.name), func.count()).select_from(table) for table in metadata.sorted_tables]
+    async with database.snapshot() as connection:
+        return {row[0]: row[1] for row in await connection.execute(union_all(*counts))}
+
+
+@pytest_asyncio.fixture
+async def nothing_written(refusing_api: Api) -> AsyncIterator[None]:
+    """Fails when the test has written a row through `refusing_api`."""
+    before = await _count_rows(refusing_api.database)
+    yield
+    assert await _count_rows(refusing_api.database) == before
