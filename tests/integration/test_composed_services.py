@@ -1,0 +1,143 @@
+"""Each service of ours in docker-compose.yml starts: its very command, its very variables, the image's very files.
+
+Only addresses are changed to those of the test's servers, and ports to free ones.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+import pytest_asyncio
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+
+from adapters.database import Database
+from runtime.ports import free_port, free_ports
+from runtime.postgres import PostgresServer
+from runtime.temporal import RETENTION_DAYS
+from tests.composed import Service, services, unpack_image, variables_used
+from tests.imports import ROOT
+from workflows.names import SEARCH_ATTRIBUTES
+
+VARIABLES = {name: "madeup" for name, default in variables_used().items() if default is None}
+READY_SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the image."""
+    return unpack_image(tmp_path_factory.mktemp("image"))
+
+
+def address(client: Client) -> str:
+    """Where the test's Temporal server listens."""
+    return client.service_client.config.target_host
+
+
+def environment(service: Service, **elsewhere: str) -> dict[str, str]:
+    """The container's variables, with the addresses of `elsewhere`: those that the service has, and no others."""
+    own = {name: elsewhere.get(name, value) for name, value in service.environment.items()}
+    return {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1", **own}
+
+
+@asynccontextmanager
+async def running(command: list[str], image: Path, env: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The command, until the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=image, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def make_namespace(client: Client, namespace: str, image: Path) -> None:
+    """Runs the service that makes the namespace."""
+    service = services(VARIABLES)["temporal-namespace"]
+    script = [part.replace("/compose/", f"{ROOT}/compose/") for part in service.raw["entrypoint"]]
+    env = environment(service, TEMPORAL_ADDRESS=address(client), TEMPORAL_NAMESPACE=namespace)
+    env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"  # where the server's wheel puts `temporal`
+    async with running(script, image, env) as process:
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output
+
+
+@pytest_asyncio.fixture(scope="session")
+async def namespace(temporal: Client, image: Path) -> str:
+    """A namespace of its own on the session's server: other tests' sagas are not this worker's business."""
+    name = f"composed-{free_port()}"
+    await make_namespace(temporal, name, image)
+    return name
+
+
+async def says(process: asyncio.subprocess.Process, words: str) -> None:
+    """Waits for a line of output with these words."""
+    assert process.stdout is not None
+    seen = []
+    async with asyncio.timeout(READY_SECONDS):
+        async for line in process.stdout:
+            seen.append(line.decode())
+            if words in seen[-1]:
+                return
+    pytest.fail(f"it ended without {words!r}: {''.join(seen)}")
+
+
+async def test_migrate_builds_the_schema(postgres: PostgresServer, image: Path) -> None:
+    url = await postgres.create_database("composed")
+    service = services(VARIABLES)["migrate"]
+    async with running(service.command, image, environment(service, DATABASE_URL=url)) as process:
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output
+    async with await psycopg.AsyncConnection.connect(url.replace("+psycopg", "")) as connection:
+        assert (await (await connection.execute("SELECT count(*) FROM orders")).fetchone()) == (0,)
+
+
+async def test_the_worker_serves_its_queues(database: Database, temporal: Client, namespace: str, image: Path) -> None:
+    service = services(VARIABLES)["worker"]
+    env = environment(
+        service, DATABASE_URL=database.url, TEMPORAL_ADDRESS=address(temporal), TEMPORAL_NAMESPACE=namespace
+    )
+    async with running(service.command, image, env) as process:
+        await says(process, "worker_ready")
+
+
+async def test_the_api_is_healthy(database: Database, temporal: Client, image: Path) -> None:
+    shopper, operator = (str(port) for port in free_ports(2))
+    service = services(VARIABLES)["api"]
+    env = environment(service, DATABASE_URL=database.url, TEMPORAL_ADDRESS=address(temporal))
+    # In its container it has the default ports to itself.
+    env |= {"HTTP_PORT": shopper, "OPS_PORT": operator}
+    probe = [word.replace(":8080", f":{shopper}") for word in service.healthcheck]
+    async with running(service.command, image, env) as process:
+        await says(process, "api_listening")
+        async with running(probe, image, env) as health:
+            output, _ = await health.communicate()
+    assert health.returncode == 0, output
+
+
+async def test_the_simulators_listen(image: Path, tmp_path: Path) -> None:
+    service = services(VARIABLES)["simulators"]
+    command = [word.replace("/data", str(tmp_path)) for word in service.command]
+    ports = ("gateway", "courier", "fraud", "smtp", "mail")
+    command += [f"--{name}-port={port}" for name, port in zip(ports, free_ports(len(ports)), strict=True)]
+    async with running(command, image, environment(service)) as process:
+        await says(process, "simulators ready")
+
+
+async def test_the_namespace_is_made_and_made_again(temporal: Client, namespace: str, image: Path) -> None:
+    await make_namespace(temporal, namespace, image)
+    found = await temporal.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
+    assert found.config.workflow_execution_retention_ttl.ToTimedelta().days == RETENTION_DAYS
+    known = await temporal.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=namespace))
+    wanted = {key.name: int(key.indexed_value_type) for key in SEARCH_ATTRIBUTES}
+    assert {name: int(known.custom_attributes[name]) for name in wanted} == wanted
