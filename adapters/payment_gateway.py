@@ -13,12 +13,22 @@ import stripe
 
 from adapters.http import Answer, ProviderRequestRefused, client_timeout, exchange, plain_code, require_served
 from adapters.stripe_answers import Intent, Refund, parse_intent, parse_refund, refusal_for
-from domain.errors import CardDeclined, GatewayProtocolError, IdempotencyConflict, NotServed, PaymentServiceUnavailable
+from domain.errors import (
+    AuthorizationExpired,
+    CardDeclined,
+    GatewayProtocolError,
+    IdempotencyConflict,
+    NotServed,
+    PaymentServiceUnavailable,
+)
 
 #: Pinned, so that neither an upgrade of the SDK nor of the account changes what an answer means. From 2026-09-30.endive
 #: on, `payment_method_types` is refused (Stripe's changelog); this is a version that takes it.
 API_VERSION = "2026-07-29.dahlia"
 PAGE = 100
+
+#: Stripe's codes for a hold that ran out before it was captured.
+EXPIRED = frozenset({"charge_expired_for_capture", "capture_charge_authorization_expired"})
 
 # The SDK would write a machine id to disk and send timings; its log lines carry the provider's messages.
 stripe.enable_telemetry = False
@@ -201,22 +211,31 @@ async def _called(call: Awaitable[Value]) -> Value:
 
 
 def _translated(error: stripe.StripeError) -> Exception:
+    if isinstance(error, stripe.IdempotencyError):
+        return IdempotencyConflict(f"HTTP {error.http_status}")
     body = error.json_body if isinstance(error.json_body, dict) else {}
     details = body.get("error")
     details = details if isinstance(details, dict) else {}
     code = plain_code(details.get("code"))
-    if isinstance(error, stripe.IdempotencyError):
-        return IdempotencyConflict(f"HTTP {error.http_status}")
-    if code == "payment_intent_unexpected_state":
-        return _unexpected(details)
+    told = _told_by_code(code, details)
+    if told is not None:
+        return told
     if isinstance(error, stripe.CardError):
         return refusal_for(details)(code or "card_error")
+    return ProviderRequestRefused(" ".join(part for part in (f"HTTP {error.http_status}", code) if part))
+
+
+def _told_by_code(code: str | None, details: Mapping[str, object]) -> Exception | None:
+    if code == "payment_intent_unexpected_state":
+        return _unexpected(details)
     if code == "charge_already_refunded":
         return AlreadyRefunded()
-    if isinstance(error, stripe.InvalidRequestError) and details.get("param") == "payment_method":
+    if code in EXPIRED:
+        return AuthorizationExpired(code)
+    if code == "resource_missing" and details.get("param") == "payment_method":
         # The token is the shopper's: one that the gateway does not know is a card that cannot be charged.
-        return CardDeclined(code or "payment_method")
-    return ProviderRequestRefused(" ".join(part for part in (f"HTTP {error.http_status}", code) if part))
+        return CardDeclined(code)
+    return None
 
 
 def _unexpected(details: Mapping[str, object]) -> Exception:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.database import Database
 from domain.errors import (
     AuthenticationFailed,
     CardDeclined,
@@ -22,13 +21,20 @@ from domain.errors import (
 )
 from domain.order import CancelReason, PaymentStatus
 from tests.builders import a_customer
+from tests.conftest import MakeDatabase
 from tests.integration.till import DUE, Till, a_till
 
 
-@pytest_asyncio.fixture
-async def till(database: Database) -> AsyncIterator[Till]:
-    async with a_till(database) as one:
+@pytest_asyncio.fixture(scope="module")
+async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
+    async with a_till(await make_database()) as one:
         yield one
+
+
+@pytest_asyncio.fixture
+async def till(shop: Till) -> Till:
+    await shop.forget_faults()
+    return shop
 
 
 async def test_the_amount_due_is_held_and_nothing_is_taken(till: Till) -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adapters.database import Database
 from domain.errors import (
     AuthorizationExpired,
     CaptureFailed,
@@ -17,15 +16,22 @@ from domain.errors import (
     StepFenced,
 )
 from domain.order import CancelReason, PaymentStatus
+from tests.conftest import MakeDatabase
 from tests.integration.till import DUE, Till, a_till
 
 EIGHT_DAYS = 8 * 24 * 3600
 
 
-@pytest_asyncio.fixture
-async def till(database: Database) -> AsyncIterator[Till]:
-    async with a_till(database) as one:
+@pytest_asyncio.fixture(scope="module")
+async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
+    async with a_till(await make_database()) as one:
         yield one
+
+
+@pytest_asyncio.fixture
+async def till(shop: Till) -> Till:
+    await shop.forget_faults()
+    return shop
 
 
 async def test_the_held_money_is_taken_in_full(till: Till) -> None:

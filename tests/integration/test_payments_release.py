@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.database import Database
 from domain.errors import PaymentServiceUnavailable, RefundFailed
 from domain.order import PaymentStatus
+from tests.conftest import MakeDatabase
 from tests.integration.till import DUE, Till, a_till
 
 
-@pytest_asyncio.fixture
-async def till(database: Database) -> AsyncIterator[Till]:
-    async with a_till(database) as one:
+@pytest_asyncio.fixture(scope="module")
+async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
+    async with a_till(await make_database()) as one:
         yield one
+
+
+@pytest_asyncio.fixture
+async def till(shop: Till) -> Till:
+    await shop.forget_faults()
+    return shop
 
 
 async def a_pending_refund(till: Till) -> tuple[str, str]:

@@ -107,8 +107,9 @@ class Till:
 
     async def intents(self, order_id: str) -> list[dict[str, Any]]:
         """All of the order's intents at the gateway."""
-        ledger = await self.desk.ledger()
-        return [intent for intent in ledger["intents"] if intent["order_id"] == order_id]
+        ledger = await self.desk.control("GET", f"ledger?order_id={order_id}")
+        found: list[dict[str, Any]] = ledger["intents"]
+        return found
 
     async def held(self, order_id: str) -> int:
         """What the gateway holds for the order and has not taken, over all intents."""
@@ -120,8 +121,8 @@ class Till:
 
     async def calls(self, order_id: str, op: str) -> list[dict[str, Any]]:
         """What reached the gateway for the order."""
-        ledger = await self.desk.ledger()
-        return [call for call in ledger["calls"] if call["order_id"] == order_id and call["op"] == op]
+        ledger = await self.desk.control("GET", f"ledger?order_id={order_id}")
+        return [call for call in ledger["calls"] if call["op"] == op]
 
     async def row(self, order_id: str) -> Any:
         """The order's row in `payments`."""
@@ -168,6 +169,10 @@ class Till:
             return any(fault["id"] == fault_id and fault["held"] for fault in faults["faults"])
 
         await eventually(look)
+
+    async def forget_faults(self) -> None:
+        """The gateway is well again; what hangs goes on."""
+        await self.desk.control("DELETE", "faults")
 
     async def let_go(self, fault_id: str) -> None:
         """What hangs goes on."""
