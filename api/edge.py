@@ -51,17 +51,17 @@ async def _answer(request: web.Request, handler: Next) -> web.StreamResponse:
     try:
         return await _in_time(request, handler)
     except Problem as problem:
-        return problem.response(request.path)
+        return problem.response(request.rel_url.raw_path)
     except IntakeProblem as refusal:
-        return refused_at_the_door(refusal).response(request.path)
+        return refused_at_the_door(refusal).response(request.rel_url.raw_path)
     except DatabaseUnavailable as error:
         log.warning("database_unavailable", error=str(error))
-        return unavailable("database-unavailable", "the database does not answer").response(request.path)
+        return unavailable("database-unavailable", "the database does not answer").response(request.rel_url.raw_path)
     except web.HTTPException as error:
-        return _from_router(error).response(request.path)
+        return _from_router(error).response(request.rel_url.raw_path)
     except Exception:
         log.exception("request_failed")
-        return Problem(500, "internal-error", "the request could not be carried out").response(request.path)
+        return Problem(500, "internal-error", "the request could not be carried out").response(request.rel_url.raw_path)
 
 
 async def _in_time(request: web.Request, handler: Next) -> web.StreamResponse:

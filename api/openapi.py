@@ -5,18 +5,25 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.edge import CORRELATION_HEADER
 from api.operations import Header, Operation
 from api.problems import ProblemDocument
+from domain.intake import CustomerId, Sku
 
 _REFERENCE = "#/components/schemas/{model}"
 #: Every route may be asked by the wrong method or fail.
 _EVERYWHERE = (405, 500)
 
 Schema = dict[str, Any]
+
+_PATH_SCHEMAS: dict[str, Schema] = {
+    "order_id": {"type": "string", "minLength": 1},
+    "sku": TypeAdapter(Sku).json_schema(),
+    "customer_id": TypeAdapter(CustomerId).json_schema(),
+}
 
 
 def document(operations: Sequence[Operation], title: str) -> Schema:
@@ -84,7 +91,7 @@ def _problem(status: int, references: dict[Any, Schema]) -> Schema:
 
 
 def _path_parameter(name: str) -> Schema:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    return {"name": name, "in": "path", "required": True, "schema": _PATH_SCHEMAS[name]}
 
 
 def _header_parameter(header: Header) -> Schema:

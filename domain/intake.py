@@ -93,7 +93,7 @@ Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 PaymentMethod = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$")]
 Quantity = Annotated[int, BeforeValidator(_whole_number), Field(strict=True, ge=1, le=LARGEST_QUANTITY)]
 Amount = Annotated[int, Field(strict=True, ge=0, le=LARGEST_TOTAL_MINOR)]
-CurrencyCode = Annotated[str, AfterValidator(_sold_currency)]
+CurrencyCode = Annotated[str, AfterValidator(_sold_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
 #: Enough to keep a typing error out; whether it is somebody's, only a mail can tell.
 Email = Annotated[
     str,
@@ -139,7 +139,11 @@ class OrderRequest(_Request):
 
     customer_id: CustomerId
     currency: CurrencyCode
-    lines: Annotated[tuple[RequestedLine, ...], Field(max_length=LARGEST_LINES), AfterValidator(_not_empty)]
+    lines: Annotated[
+        tuple[RequestedLine, ...],
+        Field(max_length=LARGEST_LINES, json_schema_extra={"minItems": 1}),
+        AfterValidator(_not_empty),
+    ]
     payment_method: PaymentMethod | None = None
     points: Amount = 0
     store_credit: Amount = 0
