@@ -3,10 +3,9 @@
 Tests share one shop and keep apart by ids: each makes its own products and customers.
 """
 
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -15,22 +14,21 @@ from aiohttp.test_utils import TestClient, TestServer
 from temporalio.client import Client, WorkflowHandle
 
 from adapters.database import Database
-from adapters.loyalty import CustomerLevel, put_customer, read_customer
-from adapters.orders import read_order
-from adapters.stock import StockLevel, put_stock, read_stock
+from adapters.loyalty import CustomerLevel, put_customer
+from adapters.stock import StockLevel, put_stock
 from api.app import build_apps
 from api.deps import Deps
 from api.metrics import Metrics
 from api.starts import DirectStarts
-from domain.keys import order_id_for
 from domain.messages import OrderResult
 from domain.policy import OrderPolicy
 from domain.views import OrderView
 from runtime.settings import Settings
 from runtime.workers import running_workers
 from simulators import Config, Simulators
-from tests.builders import an_order_document
+from tests.baskets import Basket, fresh
 from tests.gates import Gates
+from tests.ledgers import Ledgers
 from tests.polling import eventually
 from workflows.names import Queue, order_workflow_id
 from workflows.order import OrderWorkflow
@@ -51,49 +49,21 @@ QUICK = OrderPolicy(
 Http = TestClient[web.Request, web.Application]
 
 
-def fresh(name: str) -> str:
-    """An id nobody else uses."""
-    return f"{name}-{uuid.uuid4().hex[:12]}"
-
-
 @dataclass
-class Basket:
-    """One test's own A at 30.00 and B at 20.00, five on hand each, and its customer with 500 points."""
-
-    a: str
-    b: str
-    customer: str
-    key: str = field(default_factory=lambda: fresh("key"))
-
-    @property
-    def order_id(self) -> str:
-        """The id that the order will have, known before it is placed."""
-        return order_id_for(self.customer, self.key)
-
-    def document(self, **changes: Any) -> dict[str, Any]:
-        """1×A + 1×B for 50.00."""
-        lines = [{"sku": self.a, "quantity": 1}, {"sku": self.b, "quantity": 1}]
-        return an_order_document(**{"customer_id": self.customer, "lines": lines} | changes)
-
-
-@dataclass
-class Shop:
+class Shop(Ledgers):
     """The shop's doors, and the books behind them."""
 
     client: Client
-    database: Database
-    simulators: Simulators
     settings: Settings
     shopper: Http
     operator: Http
-    http: aiohttp.ClientSession
     gates: Gates
     #: Sagas that start in such a block live by the real clock: no wait of theirs is skipped.
     standing_still: Callable[[], AbstractContextManager[None]]
 
     async def basket(self, *, on_hand: int = 5, points: int = 500, credit: int = 0, suffix: str = "") -> Basket:
         """Fresh products and a fresh customer, whose id ends in `suffix`."""
-        basket = Basket(fresh("A"), fresh("B"), fresh("customer") + suffix)
+        basket = Basket(fresh("A"), fresh("B"), fresh("customer") + suffix, on_hand, points, credit)
         for sku, price in ((basket.a, 3000), (basket.b, 2000)):
             await self.put_stock(sku, price, on_hand)
         await put_customer(
@@ -151,12 +121,6 @@ class Shop:
         await handle.result()
         return await self.view(order_id)
 
-    async def view(self, order_id: str) -> OrderView:
-        """The order as the shopper sees it."""
-        view = await read_order(self.database, order_id)
-        assert view is not None
-        return view
-
     async def reaches(self, order_id: str, status: str) -> OrderView:
         """The order, once it has this status."""
 
@@ -173,82 +137,37 @@ class Shop:
         answer = await self.shopper.post(f"/orders/{order_id}/cancel", json={})
         return answer.status, await answer.json(content_type=None)
 
-    async def redrive(self, order_id: str, step: str, action: str, reason: str = "a test") -> int:
+    async def redrive(
+        self, order_id: str, step: str, action: str, reason: str = "a test", *, item: str | None = None
+    ) -> int:
         """An operator's word on a parked step; the answer's status."""
-        body = {"step": step, "action": action, "reason": reason}
+        body = {"step": step, "action": action, "reason": reason, "item": item}
         answer = await self.operator.post(f"/ops/orders/{order_id}/redrive", json=body)
+        return answer.status
+
+    async def review(self, order_id: str, decision: str) -> int:
+        """A reviewer's decision; the answer's status."""
+        body = {"decision": decision, "reason": "a test"}
+        answer = await self.operator.post(f"/ops/orders/{order_id}/review", json=body)
         return answer.status
 
     async def fault(self, op: str, mode: str, *, on: str = "gateway", **more: Any) -> str:
         """Posts a fault to one of the simulators; returns its id."""
-        async with self.http.post(f"{self._base(on)}/_sim/faults", json={"op": op, "mode": mode, **more}) as answer:
+        async with self.http.post(f"{self.base(on)}/_sim/faults", json={"op": op, "mode": mode, **more}) as answer:
             assert answer.ok, await answer.text()
             return str((await answer.json())["id"])
 
     async def heal(self, fault_id: str) -> None:
         """Ends a fault."""
-        async with self.http.delete(f"{self._base('gateway')}/_sim/faults/{fault_id}") as answer:
+        async with self.http.delete(f"{self.base('gateway')}/_sim/faults/{fault_id}") as answer:
             assert answer.ok, await answer.text()
 
     async def sim(self, path: str, *, on: str = "gateway", **body: Any) -> dict[str, Any]:
         """A control route of a simulator."""
-        async with self.http.post(f"{self._base(on)}/_sim/{path}", json=body) as answer:
+        async with self.http.post(f"{self.base(on)}/_sim/{path}", json=body) as answer:
             assert answer.ok, await answer.text()
             found: dict[str, Any] = await answer.json()
             return found
-
-    async def intents(self, order_id: str) -> list[dict[str, Any]]:
-        """The gateway's own book of one order."""
-        async with self.http.get(f"{self._base('gateway')}/_sim/ledger") as answer:
-            return [intent for intent in (await answer.json())["intents"] if intent["order_id"] == order_id]
-
-    async def shipments(self, order_id: str) -> list[dict[str, Any]]:
-        """The courier's own book of one order."""
-        async with self.http.get(f"{self._base('courier')}/_sim/ledger") as answer:
-            return [one for one in (await answer.json())["shipments"] if one["reference"].startswith(order_id)]
-
-    def _base(self, name: str) -> str:
-        return {
-            "gateway": self.simulators.gateway_url,
-            "courier": self.simulators.courier_url,
-            "fraud": self.simulators.fraud_url,
-        }[name]
-
-    async def available(self, sku: str) -> int:
-        """Pieces that can still be sold, over all warehouses."""
-        stock = await read_stock(self.database, sku)
-        assert stock is not None
-        return sum(place.available for place in stock.warehouses)
-
-    async def assert_clean(self, basket: Basket, order_id: str, *, captured: int = 5000, points: int = 500) -> None:
-        """The order was confirmed, by every book: 1×A and 1×B are sold, paid once, and in one parcel."""
-        view = await self.view(order_id)
-        assert (view.status, view.reason, view.needs_review) == ("CONFIRMED", None, [])
-        paid = [intent for intent in await self.intents(order_id) if intent["captured"] or intent["authorized"]]
-        assert [(i["captured"], i["refunded"], i["status"]) for i in paid] == (
-            [(captured, 0, "succeeded")] if captured else []
-        )
-        assert [one["status"] for one in await self.shipments(order_id)] == ["booked"]
-        for sku in (basket.a, basket.b):
-            stock = await read_stock(self.database, sku)
-            assert stock is not None
-            assert [(place.on_hand, place.reserved) for place in stock.warehouses] == [(4, 0)]
-        assert (await read_customer(self.database, basket.customer)).points == points
-
-    async def assert_undone(self, basket: Basket, order_id: str, reason: str, *, points: int = 500) -> None:
-        """The order left nothing behind, by every book, and says why."""
-        view = await self.view(order_id)
-        assert view.status in {"CANCELLED_COMPENSATED", "REJECTED"}
-        assert (view.reason, view.needs_review) == (reason, [])
-        for intent in await self.intents(order_id):
-            assert intent["captured"] == intent["refunded"]
-            assert intent["status"] != "requires_capture"
-        assert [one for one in await self.shipments(order_id) if one["status"] != "cancelled"] == []
-        for sku in (basket.a, basket.b):
-            stock = await read_stock(self.database, sku)
-            assert stock is not None
-            assert [(place.on_hand, place.reserved) for place in stock.warehouses] == [(5, 0)]
-        assert (await read_customer(self.database, basket.customer)).points == points
 
 
 @asynccontextmanager
@@ -285,4 +204,4 @@ async def open_shop(
             endpoint.url, endpoint.secret = str(shopper.make_url(f"/webhooks/{path}")), SECRET
         http = await stack.enter_async_context(aiohttp.ClientSession())
         await stack.enter_async_context(running_workers(client, settings, list(Queue), policy, [gates]))
-        yield Shop(client, database, simulators, settings, shopper, operator, http, gates, standing_still)
+        yield Shop(database, simulators, http, client, settings, shopper, operator, gates, standing_still)

@@ -49,12 +49,13 @@ class Review:
             seconds_left -= 0 if woken else pause
             if ask_again and not woken:
                 await self._ask_scorer()
-                if self._is_good():
-                    break
+                if self._decision is None and self._is_good():
+                    self._waiting = False
+                    return None
         self._waiting = False
         if self._decision is not None:
             return None if self._decision.approve else CancelReason.REVIEW_REJECTED
-        return CancelReason.REVIEW_TIMED_OUT if seconds_left <= 0 and not self._is_good() else None
+        return CancelReason.REVIEW_TIMED_OUT if seconds_left <= 0 else None
 
     def _is_over(self) -> bool:
         return self._decision is not None or self._steps.is_cancelled()
