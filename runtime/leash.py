@@ -19,6 +19,7 @@ from typing import NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
+PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP = 28, 4
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
 CAP_DAC_OVERRIDE = 1
 #: Without a supervisor all parts end at once: nobody waits for the work of another.
@@ -109,6 +110,8 @@ def _switch_user(name: str) -> None:
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     if libc:
         libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        # Else access(2), by which initdb looks for its programs, would leave the kept right out of account.
+        libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     os.setgroups([])
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)

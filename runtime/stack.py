@@ -74,14 +74,16 @@ class Stack:
         self._lock.give_back()
 
     def urls(self) -> dict[str, str]:
-        """What a person may open, by name."""
+        """What a person may open, by name: of the parts that run here."""
         settings, host = self.settings, parts.reachable(self.settings.bind_host)
-        found = {"shop": f"http://{host}:{settings.http_port}", "operators": f"http://{host}:{settings.ops_port}"}
+        found: dict[str, str] = {}
+        if "api" not in self._without:
+            found |= {"shop": f"http://{host}:{settings.http_port}", "operators": f"http://{host}:{settings.ops_port}"}
         if "temporal" in self._own:
             found["Temporal Web UI"] = f"http://{LOOPBACK}:{settings.temporal_ui_port}"
-        if "gateway" in self._own:
+        if "simulators" not in self._without and "gateway" in self._own:
             found["payment gateway"] = f"{settings.stripe_api_base}/_sim/ledger"
-        if "mail" in self._own:
+        if "simulators" not in self._without and "mail" in self._own:
             found["mail"] = f"http://{LOOPBACK}:{settings.sim_mail_port}/_sim/ledger"
         if "postgres" in self._own:
             found["database"] = f"postgresql://orders@{LOOPBACK}:{settings.postgres_port}/orders"

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pwd
 import signal
 import sys
 from pathlib import Path
@@ -92,3 +93,16 @@ async def test_output_arrives_whole_and_the_exit_code_is_the_commands() -> None:
 async def test_a_command_that_does_not_exist_is_told_in_one_line() -> None:
     code, lines = await run(Command(["/nowhere/at-all"]))
     assert (code, lines) == (127, ["cannot run /nowhere/at-all: No such file or directory"])
+
+
+async def test_a_command_in_a_directory_closed_to_its_user_runs(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    tool = closed / "tool"
+    tool.write_text("#!/bin/sh\nid -u\n")
+    tool.chmod(0o755)
+    user = "nobody" if os.geteuid() == 0 else None
+    # `test -x` asks by access(2), as initdb does.
+    command = Command(["/bin/sh", "-c", f"test -x {tool} && exec {tool}"], cwd=Path("/"), user=user)
+    uid = pwd.getpwnam(user).pw_uid if user else os.geteuid()
+    assert await run(command) == (0, [str(uid)])
