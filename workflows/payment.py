@@ -68,6 +68,8 @@ class Payment:
             except RunOut as ending:
                 known = await self._look_up()
                 again = revision == 1 and not ending.not_served
+                if interruptible:
+                    self._steps.stop_if_cancelled()
                 if known is None or (known.status in not_done and not again):
                     await self._steps.park(step, ParkKind.TECHNICAL, ending.error)
                     known = await self._look_up()
