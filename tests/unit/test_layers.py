@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         {"domain", "adapters", "workflows.names", "events.relay"}
         | {"runtime.entry", "runtime.logs", "runtime.settings", "runtime.temporal"}
     ),
+    "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "runtime"}),
     # What every process does at its start.
     "runtime": frozenset({"domain", "workflows.names"}),
     # Where a process is put together.
