@@ -10,15 +10,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel
 from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from domain.errors import DatabaseUnavailable
 from domain.keys import Step
 from domain.messages import StatusChange
+from tests.polling import eventually
 
 #: A gate that nobody reaches, or opens, fails its test instead of hanging it.
 DEADLINE_SECONDS = 10.0
+
+
+def database_down() -> Exception:
+    """An error that is worth another try."""
+    return DatabaseUnavailable("tests")
+
+
+def a_bug() -> Exception:
+    """An error that nobody classified."""
+    return ZeroDivisionError("tests")
 
 
 @dataclass(eq=False)
@@ -72,6 +83,7 @@ class Gates(Interceptor):
     def __init__(self) -> None:
         self._gates: list[Gate] = []
         self._calls: Counter[tuple[str, Step, str]] = Counter()
+        self._ends: Counter[tuple[str, Step]] = Counter()
 
     def hold(
         self, order_id: str, step: Step, *, item: str | None = None, after: bool = False, times: int | None = None
@@ -100,14 +112,26 @@ class Gates(Interceptor):
             if (order, called) == (order_id, step) and item in {None, on}
         )
 
+    async def ended(self, order_id: str, step: Step, attempts: int) -> None:
+        """Until so many attempts are over, one that nobody waits for any more included."""
+
+        async def look() -> bool:
+            return self._ends[order_id, step] >= attempts
+
+        await eventually(look)
+
+    def note_end(self, step: Step, argument: Any) -> None:
+        """An attempt is over."""
+        self._ends[argument.order_id, step] += 1
+
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Puts the gates around the activity."""
         return _Gated(next, self)
 
-    async def pass_through(self, step: Step, argument: BaseModel, *, after: bool) -> None:
+    async def pass_through(self, step: Step, argument: Any, *, after: bool) -> None:
         """All gates of this call, in the order in which they were set up."""
         if not after:
-            self._calls[argument.order_id, step, _item(argument)] += 1  # type: ignore[attr-defined]
+            self._calls[argument.order_id, step, _item(argument)] += 1
         for gate in [gate for gate in self._gates if gate.meets(step, argument, after=after)]:
             await gate.pass_through()
 
@@ -123,10 +147,13 @@ class _Gated(ActivityInboundInterceptor):
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         step, argument = Step(activity.info().activity_type), input.args[0]
-        await self._gates.pass_through(step, argument, after=False)
-        result = await self.next.execute_activity(input)
-        await self._gates.pass_through(step, argument, after=True)
-        return result
+        try:
+            await self._gates.pass_through(step, argument, after=False)
+            result = await self.next.execute_activity(input)
+            await self._gates.pass_through(step, argument, after=True)
+            return result
+        finally:
+            self._gates.note_end(step, argument)
 
 
 def _item(argument: Any) -> str:

@@ -14,6 +14,7 @@ from adapters.tables import outbox, review_items
 from domain.views import OrderView, TimelineLine
 from simulators import Simulators
 from tests.baskets import Basket
+from tests.polling import eventually
 
 
 @dataclass
@@ -38,13 +39,22 @@ class Ledgers:
 
     async def intents(self, order_id: str) -> list[dict[str, Any]]:
         """The gateway's own book of one order."""
-        async with self.http.get(f"{self.base('gateway')}/_sim/ledger") as answer:
-            return [intent for intent in (await answer.json())["intents"] if intent["order_id"] == order_id]
+        async with self.http.get(f"{self.base('gateway')}/_sim/ledger", params={"order_id": order_id}) as answer:
+            found: list[dict[str, Any]] = (await answer.json())["intents"]
+            return found
 
     async def shipments(self, order_id: str) -> list[dict[str, Any]]:
         """The courier's own book of one order."""
         async with self.http.get(f"{self.base('courier')}/_sim/ledger") as answer:
             return [one for one in (await answer.json())["shipments"] if one["reference"].startswith(order_id)]
+
+    async def until_booked(self, order_id: str) -> None:
+        """Until the courier has a parcel of this order."""
+
+        async def look() -> bool:
+            return bool(await self.shipments(order_id))
+
+        await eventually(look)
 
     def base(self, name: str) -> str:
         """A simulator's address."""

@@ -6,22 +6,14 @@ from datetime import timedelta
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.testing import WorkflowEnvironment
 
-from domain.errors import DatabaseUnavailable
 from domain.keys import Step
 from domain.messages import OrderInput
 from events.relay import start_order
 from tests.baskets import Basket, fresh
+from tests.gates import a_bug, database_down
 from tests.shop import Shop
 from workflows.names import ORDER_STATUS, Queue
 from workflows.order import OrderWorkflow
-
-
-def down() -> Exception:
-    return DatabaseUnavailable("tests")
-
-
-def a_bug() -> Exception:
-    return KeyError("tests")
 
 
 async def a_suspect(shop: Shop) -> Basket:
@@ -80,8 +72,8 @@ async def test_many_starts_of_one_order_are_one_run(shop: Shop) -> None:
 
 async def test_an_order_that_cannot_be_opened_for_a_while_is_opened_by_itself_later(shop: Shop) -> None:
     blip, outage = await shop.basket(), await shop.basket()
-    shop.gates.fail(blip.order_id, Step.OPEN_ORDER, down, times=11)
-    shop.gates.fail(outage.order_id, Step.OPEN_ORDER, down, times=12)
+    shop.gates.fail(blip.order_id, Step.OPEN_ORDER, database_down, times=11)
+    shop.gates.fail(outage.order_id, Step.OPEN_ORDER, database_down, times=12)
     await asyncio.gather(shop.place(blip), shop.place(outage))
     await asyncio.gather(shop.ended(blip.order_id), shop.ended(outage.order_id))
     assert await shop.reviews(blip.order_id) == []
@@ -103,7 +95,7 @@ async def test_an_operator_refuses_an_order_that_a_bug_keeps_from_opening(shop: 
     view = await shop.reaches(order_id, "NEEDS_REVIEW")
     assert view.message == ("We are looking into a problem with your order. Please do not order again.")
     assert [(item.step, item.kind, item.error) for item in view.needs_review] == [
-        ("open_order", "DECISION", "KeyError")
+        ("open_order", "DECISION", "ZeroDivisionError")
     ]
     assert shop.gates.calls(order_id, Step.OPEN_ORDER) == 3
     assert await shop.redrive(order_id, "open_order", "compensate") == 202
