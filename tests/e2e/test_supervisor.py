@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from runtime.ports import free_ports
 from runtime.settings import Settings
@@ -19,6 +20,9 @@ from tests.polling import eventually
 from tests.processes import alive, command, descendants
 
 ROOT = Path(__file__).resolve().parents[2]
+#: A whole stack takes 4 s on two idle cores, and many times that on busy ones.
+pytestmark = pytest.mark.timeout(240)
+
 SERVERS_ONLY = ("--without", "simulators,worker,api")
 
 
@@ -49,11 +53,11 @@ class Up:
         async def found() -> str | None:
             return next((line for line in self.lines if re.search(pattern, line)), None)
 
-        return str(await eventually(found, within_seconds=40))
+        return str(await eventually(found, within_seconds=60))
 
     async def ended(self) -> int:
         """Its exit code, after its last line."""
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             await self._reading
             return await self.process.wait()
 
