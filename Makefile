@@ -6,10 +6,13 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; d
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help test up down lint lock
+.PHONY: help demo test up down prove lint lock
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(STAMP) ## Run a shop, send it one order of each kind, and check everybody's books
+	@$(PY) -m demo
 
 test: $(STAMP) ## Run all tests
 	@$(PY) -m pytest $(ARGS)
@@ -19,6 +22,9 @@ up: $(STAMP) ## Run the whole shop in the foreground, until Ctrl-C (ARGS=--help)
 
 down: $(STAMP) ## Stop a running `make up`
 	@$(PY) -m runtime.down
+
+prove: $(STAMP) ## Prove the books of the running shop (ARGS="ORDER --json")
+	@$(PY) ops.py prove $(ARGS)
 
 lint: $(STAMP) ## Check style, types, layers and workflow code
 	@$(PY) -m ruff check .

@@ -1,0 +1,61 @@
+"""The operator's command line."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from runtime.entry import run_entry
+from runtime.logs import configure_logs
+from runtime.proof import prove as prove_books
+from runtime.settings import load_settings
+from terminal.app import run_app, screen
+from terminal.books import as_document, show_books
+from terminal.shop import known_order, open_shop
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="markdown",
+    help="Look after the shop.",
+    epilog="Settings come from the environment, `.env`, or what `make up` wrote; `.env.example` lists them.",
+)
+
+
+@app.callback()
+def operator() -> None:
+    """Look after the shop."""
+
+
+@app.command()
+def prove(
+    order: Annotated[str | None, typer.Argument(metavar="[ORDER]", help="Only what is about this order.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Prove the books: that no money, stock, points or credit is lost or made from nothing. Reads only.
+
+        python ops.py prove
+        python ops.py prove b3peowq5n7rtbghveapkno2l
+
+    *Always* lines hold at every instant; *settled* lines compare closed orders with the gateway's and the courier's
+    own books; *conservation* says that nothing accepted is lost. Steps that an operator waived are listed and do not
+    count. Exit code: **0** all lines hold, **1** one does not, with the order named, or a server does not answer.
+    """
+    run_entry(lambda: _prove(order, as_json))
+
+
+async def _prove(order_id: str | None, as_json: bool) -> int:
+    settings = load_settings()
+    configure_logs("ERROR")
+    async with open_shop(settings) as shop:
+        if order_id is not None:
+            await known_order(shop.database, order_id)
+        books = await prove_books(settings, shop.client, order_id)
+    if as_json:
+        print(json.dumps(as_document(books), indent=2))  # noqa: T201 (what was asked for)
+    else:
+        show_books(screen(), books)
+    return 0 if books.hold else 1
+
+
+if __name__ == "__main__":
+    run_app(app)
