@@ -18,7 +18,8 @@ COPY events events
 COPY migrations migrations
 COPY runtime runtime
 COPY api api
+COPY terminal terminal
 COPY simulators simulators
-COPY worker.py ./
+COPY worker.py starter.py ops.py ./
 USER 10001:10001
 CMD ["python", "worker.py", "--wait"]

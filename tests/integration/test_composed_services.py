@@ -125,6 +125,13 @@ async def test_the_api_is_healthy(database: Database, temporal: Client, image: P
     assert health.returncode == 0, output
 
 
+@pytest.mark.parametrize("command", ["worker.py", "starter.py", "ops.py"])
+async def test_the_image_has_what_its_commands_need(command: str, image: Path) -> None:
+    async with running([sys.executable, command, "--help"], image, {"PATH": os.environ["PATH"]}) as process:
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output
+
+
 async def test_the_simulators_listen(image: Path, tmp_path: Path) -> None:
     service = services(VARIABLES)["simulators"]
     command = [word.replace("/data", str(tmp_path)) for word in service.command]
