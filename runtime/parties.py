@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from activities.payments import PaymentsActivities
-from activities.shipping import ShippingActivities
-
 from activities.inventory import InventoryActivities
 from activities.loyalty import LoyaltyActivities
 from activities.orders import OrdersActivities
+from activities.payments import PaymentsActivities
+from activities.shipping import ShippingActivities
 from adapters.courier import Courier
 from adapters.database import Database
 from adapters.fraud_scorer import FraudScorer
