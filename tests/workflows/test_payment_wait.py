@@ -80,10 +80,10 @@ async def test_an_event_about_another_intent_never_touches_the_order(till: Till)
     basket, stranger = await till.baskets(2)
     await asyncio.gather(till.waiting(basket, "pm_sim_never"), till.waiting(stranger, "pm_sim_never"))
     reads = len(await till.calls(basket, "read"))
-    named = {"metadata": {"order_id": basket.order_id}}
+    named = {"order_id": basket.order_id}
     events = [
-        await till.event(stranger, **named),
-        await till.event(basket, intent="pi_nobody_has_it", **named),
+        await till.event(stranger, metadata=named),
+        await till.event(basket, intent="pi_nobody_has_it", metadata=named),
     ]
     assert [await till.became(event) for event in events] == ["ignored", "ignored"]
     assert len(await till.calls(basket, "read")) == reads

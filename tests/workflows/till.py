@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import select
+from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.tables import webhook_inbox
@@ -19,6 +20,9 @@ from workflows.names import money_workflow_id
 
 #: A fault of this many hits outlives every test.
 FOREVER = 100_000
+
+#: Who works with the gateway beside us, under a key of their own.
+SOMEBODY = {"Authorization": "Bearer sk_test_somebody"}
 
 CAPTURABLE = "payment_intent.amount_capturable_updated"
 
@@ -42,11 +46,7 @@ class Till:
         """Places the order in real time, and waits until it waits for the gateway's word."""
         await self.shop.place_in_real_time(basket, payment_method=payment_method, **changes)
 
-        async def look() -> bool:
-            view = await self.shop.view(basket.order_id)
-            return view.payment.status == payment
-
-        await eventually(look)
+        await self.payment_becomes(basket, payment)
         return basket
 
     async def forward(self, basket: Basket, seconds: float) -> None:
@@ -60,7 +60,8 @@ class Till:
             view = await self.shop.view(basket.order_id)
             return view if view.status == status and [one.step for one in view.needs_review] == [step] else None
 
-        view = await eventually(look)
+        # Twenty tries of a capture come before its park.
+        view = await eventually(look, within_seconds=20)
         assert view is not None
         return view.needs_review[0]
 
@@ -90,9 +91,52 @@ class Till:
 
     async def cancel_at_gateway(self, basket: Basket) -> None:
         """Somebody ends the intent in the gateway's own dashboard."""
-        url = f"{self.shop.simulators.gateway_url}/v1/payment_intents/{(await self.intent(basket))['id']}/cancel"
-        async with self.shop.http.post(url, headers={"Authorization": "Bearer sk_test_somebody"}) as answer:
-            assert answer.ok
+        await self._by_hand(f"payment_intents/{(await self.intent(basket))['id']}/cancel")
+
+    async def take_at_gateway(self, basket: Basket, amount: int) -> None:
+        """Somebody captures so much of the hold in the gateway's own dashboard."""
+        await self._by_hand(f"payment_intents/{(await self.intent(basket))['id']}/capture", amount_to_capture=amount)
+
+    async def read(self, basket: Basket) -> dict[str, Any]:
+        """The order's intent as the gateway tells it."""
+        url = f"{self.shop.simulators.gateway_url}/v1/payment_intents/{(await self.intent(basket))['id']}"
+        async with self.shop.http.get(url, headers=SOMEBODY) as answer:
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    async def refunds(self, basket: Basket) -> list[dict[str, Any]]:
+        """The order's refunds at the gateway, the newest first."""
+        url = f"{self.shop.simulators.gateway_url}/v1/refunds"
+        params = {"payment_intent": (await self.intent(basket))["id"]}
+        async with self.shop.http.get(url, params=params, headers=SOMEBODY) as answer:
+            found: list[dict[str, Any]] = (await answer.json())["data"]
+            return found
+
+    async def decide_refund(self, basket: Basket, status: str) -> None:
+        """The bank's word on the order's only refund."""
+        [refund] = await self.refunds(basket)
+        await self.shop.sim(f"refunds/{refund['id']}", status=status)
+
+    async def payment_becomes(self, basket: Basket, status: str) -> bool:
+        """Until the shopper is told this about the money."""
+
+        async def look() -> bool:
+            return (await self.shop.view(basket.order_id)).payment.status == status
+
+        return await eventually(look)
+
+    async def stock_is_back(self, basket: Basket) -> None:
+        """Until all pieces can be sold again and the points are the customer's own."""
+
+        async def look() -> bool:
+            return all([await self.shop.available(sku) == basket.on_hand for sku in (basket.a, basket.b)])
+
+        await eventually(look)
+
+    async def _by_hand(self, path: str, **params: Any) -> None:
+        url = f"{self.shop.simulators.gateway_url}/v1/{path}"
+        async with self.shop.http.post(url, data=params, headers=SOMEBODY) as answer:
+            assert answer.ok, await answer.text()
 
     async def event(
         self, basket: Basket, kind: str = CAPTURABLE, *, intent: str | None = None, **overrides: Any
@@ -117,12 +161,19 @@ class Till:
         assert state is not None
         return state
 
-    async def settled(self, basket: Basket) -> PaymentView | None:
-        """What became of late money on the order's intent, once nobody deals with it any more."""
-        handle = self.shop.client.get_workflow_handle_for(
-            MoneyWorkflow.run, money_workflow_id((await self.intent(basket))["id"])
-        )
-        return await handle.result()
+    async def late_money(self, basket: Basket) -> WorkflowHandle[MoneyWorkflow, PaymentView | None]:
+        """The workflow of late money on the order's intent."""
+        intent = await self.intent(basket)
+        return self.shop.client.get_workflow_handle_for(MoneyWorkflow.run, money_workflow_id(intent["id"]))
+
+    async def settled(self, basket: Basket) -> None:
+        """Until nobody deals with late money on the order's intent any more."""
+        await (await self.late_money(basket)).result()
+
+    async def sent(self, basket: Basket) -> list[str]:
+        """Types of the events that the gateway has made about the order, the oldest first."""
+        async with self.shop.http.get(f"{self.shop.simulators.gateway_url}/_sim/events") as answer:
+            return [one["type"] for one in (await answer.json())["events"] if one["order_id"] == basket.order_id]
 
     async def held_up(self, fault_id: str) -> None:
         """Until a call hangs at the gateway."""
