@@ -28,13 +28,13 @@ def operator() -> None:
 
 @app.command()
 def prove(
-    order: Annotated[str | None, typer.Argument(metavar="[ORDER]", help="Only what is about this order.")] = None,
+    order: Annotated[str | None, typer.Argument(metavar="ORDER", help="Only what is about this order.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Prove the books: that no money, stock, points or credit is lost or made from nothing. Reads only.
 
-        python ops.py prove
-        python ops.py prove b3peowq5n7rtbghveapkno2l
+    * `python ops.py prove`
+    * `python ops.py prove b3peowq5n7rtbghveapkno2l`
 
     *Always* lines hold at every instant; *settled* lines compare closed orders with the gateway's and the courier's
     own books; *conservation* says that nothing accepted is lost. Steps that an operator waived are listed and do not

@@ -44,7 +44,7 @@ class Wishes:
 @app.command()
 def order(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="JSON file with the body of `POST /orders`; `-` reads stdin.")
+        str | None, typer.Argument(metavar="FILE", help="JSON file with the body of `POST /orders`; `-` reads stdin.")
     ] = None,
     *,
     customer: Annotated[str | None, typer.Option(help="Customer id; `alice` when missing.")] = None,
@@ -76,11 +76,11 @@ def order(
 ) -> None:
     """Place an order, from flags or a file, by the same door as `POST /orders`.
 
-        python starter.py order --watch
-        python starter.py order --customer bob --line kettle-steel=1 --payment-method pm_card_chargeDeclined --watch
-        python starter.py order --points 500 --store-credit 200 --watch
-        python starter.py order order.json --key 4711
-        python starter.py order --count 200 --rate 20 --watch
+    * `python starter.py order --watch`
+    * `python starter.py order --customer bob --line kettle-steel=1 --payment-method pm_card_chargeDeclined --watch`
+    * `python starter.py order --points 500 --store-credit 200 --watch`
+    * `python starter.py order order.json --key 4711`
+    * `python starter.py order --count 200 --rate 20 --watch`
 
     Exit code: **0** confirmed (without `--watch`: accepted), **1** an error or a server that does not answer, **2**
     wrong flags or file, **3** cancelled or rejected, **4** needs review, **5** still open at `--timeout`. With
@@ -106,7 +106,7 @@ def order(
 def status(order_id: Annotated[str, typer.Argument(metavar="ID", help="The order's id.")]) -> None:
     """Show an order: payment, shipments, what waits for a person, and its timeline.
 
-    python starter.py status b3peowq5n7rtbghveapkno2l
+    * `python starter.py status b3peowq5n7rtbghveapkno2l`
     """
     run_entry(lambda: _status(order_id))
 
@@ -118,7 +118,7 @@ def list_(
 ) -> None:
     """List the newest orders.
 
-    python starter.py list --status NEEDS_REVIEW
+    * `python starter.py list --status NEEDS_REVIEW`
     """
     run_entry(lambda: _list(limit, status))
 

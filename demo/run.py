@@ -76,10 +76,10 @@ async def prepare(doors: Doors, case: Case, run: str) -> Running:
     return running
 
 
-async def place_and_follow(doors: Doors, running: Running) -> None:
+async def place_and_follow(doors: Doors, running: Running, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
     """From `POST /orders` to the end, or until patience ends; then reads the others' books about it."""
     await doors.post_order(running.case.document(running.customer_id), running.key)
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_seconds
     cancelled = not running.case.cancelled_while_paying
     while not running.over and time.monotonic() < deadline:
         running.view = await doors.order(running.order_id)

@@ -61,9 +61,9 @@ class Progress:
 
 def outcome_table(orders: Sequence[Running]) -> Table:
     """Expected and actual ends, money in the gateway's own book, stock and points before and after."""
-    table = Table("order", "expected", "actual", title="how they ended", title_justify="left")
-    for heading in ("gateway keeps", "and holds", "parcels", "stock", "points", ""):
-        table.add_column(heading)
+    table = Table("order", box=None, title="how they ended", title_justify="left", title_style="bold")
+    for heading in ("expected", "actual", "gateway keeps", "and holds", "parcels", "stock", "points", ""):
+        table.add_column(heading, overflow="fold")
     for one in orders:
         view = one.view
         table.add_row(
