@@ -162,7 +162,7 @@ class PaymentsActivities:
         if terms.intent_id is None or terms.intent_id != money.intent_id:
             return PaymentView(status=PaymentStatus.NONE)
         if terms.order_status in UNDONE_STATUSES:
-            return await self._release(money.order_id, revision=1)
+            return await self._release(money.order_id, money.revision)
         return await self._look_up(_forward(money.order_id), terms.intent_id)
 
     async def _own_intent(self, key: EffectKey, terms: Terms) -> Intent:

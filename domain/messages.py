@@ -211,3 +211,4 @@ class MoneyInput(_Message):
 
     order_id: str
     intent_id: str
+    revision: int = 1

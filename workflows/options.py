@@ -78,7 +78,8 @@ _UNDOS = {
 }
 _RETRIABLE = {Step.CONFIRM_ORDER, Step.COMMIT_STOCK, Step.RECORD_STATUS, Step.PARK_STEP, Step.CLOSE_PARK}
 _LOOK_UPS = {Step.READ_PAYMENT, Step.ABANDON_PAYMENT}
-_MOVES_MONEY = {Step.CAPTURE_PAYMENT, Step.RELEASE_PAYMENT, Step.SETTLE_LATE_MONEY}
+#: Two or three requests to the gateway in one attempt, each with a time-out of 5 s: read or create, then move.
+_MOVES_MONEY = {Step.AUTHORIZE_PAYMENT, Step.CAPTURE_PAYMENT, Step.RELEASE_PAYMENT, Step.SETTLE_LATE_MONEY}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class _Parked:
     notice: ParkedStep
     allowed: frozenset[RedriveAction]
     decision: RedriveStep | None = None
+    decided: RedriveStep | None = None
     waiting: bool = False
     poked: bool = False
     waits: int = 0
@@ -88,13 +89,15 @@ class Parking:
             parked.waits += 1
             await sleep_unless(woken, pause_seconds or growing, summary=f"{step} is parked, next look")
         decision, parked.decision, parked.waiting = parked.decision, None, False
+        parked.decided = decision or parked.decided
         return decision
 
     async def close(self, step: Step, item: str, decision: RedriveStep | None = None) -> None:
-        """The step went on: closes its review item, if there is one."""
+        """The step went on: closes its review item, if there is one, in the name of the last operator who decided."""
         parked = self._parked.pop((step, item), None)
         if parked is None:
             return
+        decision = decision or parked.decision or parked.decided
         await asyncio.gather(*parked.written)
         await self._announce(
             ParkClosed(
@@ -110,8 +113,8 @@ class Parking:
 
     async def close_all(self) -> None:
         """The order is undone: what was parked on the way forward is no question any more."""
-        for (step, item), parked in list(self._parked.items()):
-            await self.close(step, item, parked.decision)
+        for step, item in list(self._parked):
+            await self.close(step, item)
 
     def poke(self) -> None:
         """A payment event: technical parks look again at once."""

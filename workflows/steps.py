@@ -14,9 +14,13 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
 
     from domain.keys import Step
-    from domain.messages import ParkClosed, ParkedStep, RedriveStep, StepInput, TimelineEntry
+    from domain.messages import MoneyInput, ParkClosed, ParkedStep, RedriveStep, StepInput, TimelineEntry
     from domain.order import CancelReason, ParkKind, RedriveAction
     from domain.policy import OrderPolicy
+
+
+#: What an undo is called with: its revision grows with each operator's retry.
+Revised = StepInput | MoneyInput
 
 
 class Stopped(Exception):
@@ -93,30 +97,37 @@ class Steps:
         step: Step,
         *,
         item: str = "",
-        argument: BaseModel | None = None,
+        argument: Revised | None = None,
         allowed: frozenset[RedriveAction] = RETRY_ONLY,
         keep_trying: bool = False,
     ) -> Any:
         """A step with no way back: tried, parked and tried again until it is done. A skipped one gives None.
 
-        `keep_trying`: its review item is only a sign, tries go on at the pace of its policy.
+        An operator's *retry* of what was contradicted is the next revision of the effect: a refund that failed is
+        asked for anew only by a person. `keep_trying`: its review item is only a sign, tries go on at the pace of its
+        policy.
         """
+        argument = argument or StepInput(order_id=self.order_id, item=item)
         pause = self.policy.longest_wait_seconds if keep_trying else None
         decision: RedriveStep | None = None
         while True:
             try:
                 result = await self.do(step, item=item, argument=argument, interruptible=False)
             except (Refused, Contradicted) as ending:
-                self.parking.open(step, item, ParkKind.DECISION, ending.error, allowed)
+                kind = ParkKind.DECISION
+                self.parking.open(step, item, kind, ending.error, allowed)
             except RunOut as ending:
-                self.parking.open(step, item, ParkKind.TECHNICAL, ending.error, allowed)
+                kind = ParkKind.TECHNICAL
+                self.parking.open(step, item, kind, ending.error, allowed)
             else:
                 await self.parking.close(step, item, decision)
                 return result
-            decision = await self.parking.wait(step, item, self.policy, _never, pause) or decision
+            decision = await self.parking.wait(step, item, self.policy, _never, pause)
             if decision and decision.action is RedriveAction.SKIP:
                 await self.parking.close(step, item, decision)
                 return None
+            if decision and kind is ParkKind.DECISION:
+                argument = argument.model_copy(update={"revision": argument.revision + 1})
 
     async def take(
         self, step: Step, item: str = "", *, run_out: CancelReason = CancelReason.SERVICE_UNAVAILABLE
