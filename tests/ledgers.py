@@ -48,6 +48,15 @@ class Ledgers:
         async with self.http.get(f"{self.base('courier')}/_sim/ledger") as answer:
             return [one for one in (await answer.json())["shipments"] if one["reference"].startswith(order_id)]
 
+    async def until_parked(self, order_id: str, step: str, *, kind: str | None = None) -> None:
+        """Until the step stands in review."""
+
+        async def look() -> bool:
+            items = (await self.view(order_id)).needs_review
+            return any(item.step == step and kind in {None, item.kind} for item in items)
+
+        await eventually(look)
+
     async def until_booked(self, order_id: str) -> None:
         """Until the courier has a parcel of this order."""
 

@@ -41,7 +41,7 @@ QUICK = OrderPolicy(
     stock_first_wait_seconds=0.02,
     undo_first_wait_seconds=0.02,
     longest_wait_seconds=0.1,
-    capture_longest_wait_seconds=0.1,
+    capture_longest_wait_seconds=0.04,
     step_timeout_seconds=2,
     money_timeout_seconds=2,
 )
@@ -144,6 +144,15 @@ class Shop(Ledgers):
         body = {"step": step, "action": action, "reason": reason, "item": item}
         answer = await self.operator.post(f"/ops/orders/{order_id}/redrive", json=body)
         return answer.status
+
+    async def retry(self, order_id: str, step: str) -> None:
+        """An operator's retry of a parked step that a payment event may be moving already."""
+
+        async def look() -> bool:
+            accepted = await self.redrive(order_id, step, "retry") == 202
+            return accepted or step not in [item.step for item in (await self.view(order_id)).needs_review]
+
+        await eventually(look)
 
     async def review(self, order_id: str, decision: str) -> int:
         """A reviewer's decision; the answer's status."""
