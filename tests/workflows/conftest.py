@@ -6,9 +6,13 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from tests.conftest import MakeDatabase
-from tests.shop import Shop
+from tests.shop import QUICK, Shop
 from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import Till
+
+#: Only a webhook wakes an order soon: it looks by itself after twenty minutes. A day of looks every five minutes is
+#: long even where time is skipped: here an hour.
+PATIENT = QUICK.model_copy(update={"first_poll_seconds": 1200, "processing_limit_seconds": 3600})
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -29,3 +33,10 @@ async def shop(environment: WorkflowEnvironment, make_database: MakeDatabase) ->
 async def till(environment: WorkflowEnvironment, shop: Shop) -> Till:
     """The shop's payments."""
     return Till(shop, environment)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def patient_till(make_database: MakeDatabase) -> AsyncIterator[Till]:
+    """The payments of a shop of its own, whose gateway's clock may be turned: that clock is one for all its orders."""
+    async with await start_environment() as environment, shop_on(environment, make_database, PATIENT) as shop:
+        yield Till(shop, environment)

@@ -1,33 +1,22 @@
-"""Money that moves when nobody waits for it any more, and what long times do to holds and keys.
-
-A shop of its own: the gateway's clock, which these tests turn, is one for all orders.
-"""
+"""Money that moves when nobody waits for it any more, and what long times do to holds and keys."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest_asyncio
+import pytest
 
 from domain.keys import Step
 from domain.policy import OrderPolicy
 from tests.baskets import Basket
-from tests.conftest import MakeDatabase
-from tests.shop import QUICK
-from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import CAPTURABLE, FOREVER, Till
 
 DAY = 24 * 3600
 
-#: A day of looks every five minutes is long even where time is skipped: here an hour.
-POLICY = QUICK.model_copy(update={"processing_limit_seconds": 3600})
 
-
-@pytest_asyncio.fixture(scope="module")
-async def till(make_database: MakeDatabase) -> AsyncIterator[Till]:
-    """The payments of a shop with a clock of its own."""
-    async with await start_environment() as environment, shop_on(environment, make_database, POLICY) as shop:
-        yield Till(shop, environment)
+@pytest.fixture
+def till(patient_till: Till) -> Till:
+    """The payments of a shop whose gateway's clock these tests turn."""
+    return patient_till
 
 
 async def days_go_by(till: Till, days: float) -> None:

@@ -1,7 +1,6 @@
 """Taking the money, the pivot: what is unknown is looked up, and only a certain no leads back."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -11,15 +10,6 @@ from tests.baskets import Basket
 from tests.gates import Gate
 from tests.workflows.till import FOREVER, Till
 from workflows.options import CAPTURE_TRIES
-
-MISHAPS: list[dict[str, Any]] = [
-    {"mode": "drop"},
-    {"mode": "delay", "delay_ms": 700},
-    {"mode": "error", "status": 502},
-    {"mode": "error", "status": 500},
-    {"mode": "conflict", "times": 2},
-    {"mode": "answer", "body": "<html>a proxy's page</html>"},
-]
 
 
 def unavailable() -> Exception:
@@ -32,25 +22,6 @@ async def before_the_capture(till: Till, basket: Basket) -> Gate:
     await till.shop.place_in_real_time(basket)
     await gate.reached()
     return gate
-
-
-async def test_an_answer_lost_late_or_broken_takes_the_money_once(till: Till) -> None:
-    baskets = await till.baskets(len(MISHAPS))
-    for basket, mishap in zip(baskets, MISHAPS, strict=True):
-        await till.fault(basket, "capture", **mishap)
-    await till.pay_at_once(*baskets)
-    await till.confirmed(*baskets)
-    for basket in baskets:
-        assert till.shop.gates.calls(basket.order_id, Step.CAPTURE_PAYMENT) >= 2
-        assert till.shop.gates.calls(basket.order_id, Step.PARK_STEP) == 0
-
-
-async def test_a_broken_answer_is_asked_for_again_under_the_same_key(till: Till) -> None:
-    basket = await till.shop.basket()
-    await till.fault(basket, "capture", "error", status=502, times=2)
-    await till.pay_at_once(basket)
-    await till.confirmed(basket)
-    assert await till.keys(basket, "capture") == [f"{basket.order_id}:capture_payment:1:capture"] * 3
 
 
 async def test_a_refused_capture_undoes_the_order_and_tells_nobody_that_it_was_sold(till: Till) -> None:

@@ -5,25 +5,10 @@ import asyncio
 import pytest
 
 from domain.keys import Step
-from tests.workflows.till import CAPTURABLE, FOREVER, Till
+from tests.workflows.till import FOREVER, Till
 
 #: A shopper has half an hour to pay (domain.policy).
 DEADLINE = 1800
-
-#: Sooner than a payment is looked up without a webhook, which is after five seconds.
-BEFORE_THE_FIRST_LOOK = 4
-
-
-async def test_a_webhook_wakes_the_order_at_once_late_or_twice(till: Till) -> None:
-    at_once, late, twice = await till.baskets(3)
-    await till.fault(late, "webhook", "delay", delay_ms=500)
-    await till.fault(twice, "webhook", "duplicate")
-    async with asyncio.timeout(BEFORE_THE_FIRST_LOOK):
-        with till.shop.standing_still():
-            await till.pay_at_once(at_once, late, twice)
-            await asyncio.gather(*(till.shop.started(one.order_id) for one in (at_once, late, twice)))
-        await till.confirmed(at_once, late, twice)
-    assert len(await till.calls(twice, "capture")) == 1
 
 
 async def test_a_webhook_that_never_comes_is_not_needed(till: Till) -> None:
@@ -61,37 +46,6 @@ async def test_an_event_wakes_a_parked_wait(till: Till) -> None:
     await till.confirmed(basket)
 
 
-async def test_stale_and_untrue_events_change_nothing(till: Till) -> None:
-    basket = await till.waiting(await till.shop.basket(), "pm_sim_never")
-    assert await till.became(await till.event(basket, CAPTURABLE)) == "delivered"
-    assert await till.became(await till.event(basket, "payment_intent.payment_failed")) == "delivered"
-    assert await till.became(await till.event(basket, CAPTURABLE, amount=1, currency="usd")) == "delivered"
-    assert (await till.shop.view(basket.order_id)).payment.status == "PROCESSING"
-    await till.authenticate(basket, "success")
-    await till.confirmed(basket)
-    stale = await till.event(basket, "payment_intent.payment_failed", status="requires_payment_method")
-    repeated = await till.event(basket, CAPTURABLE)
-    assert (await till.became(stale), await till.became(repeated)) == ("delivered", "ignored")
-    await till.settled(basket)
-    await till.confirmed(basket)
-
-
-async def test_an_event_about_another_intent_never_touches_the_order(till: Till) -> None:
-    basket, stranger = await till.baskets(2)
-    await asyncio.gather(till.waiting(basket, "pm_sim_never"), till.waiting(stranger, "pm_sim_never"))
-    reads = len(await till.calls(basket, "read"))
-    named = {"order_id": basket.order_id}
-    events = [
-        await till.event(stranger, metadata=named),
-        await till.event(basket, intent="pi_nobody_has_it", metadata=named),
-    ]
-    assert [await till.became(event) for event in events] == ["ignored", "ignored"]
-    assert len(await till.calls(basket, "read")) == reads
-    for one in (basket, stranger):
-        await till.authenticate(one, "success")
-    await till.confirmed(basket, stranger)
-
-
 async def test_the_shopper_authenticates_and_the_order_goes_on(till: Till) -> None:
     basket = await till.waiting(await till.shop.basket(), "pm_card_authenticationRequired", "REQUIRES_ACTION")
     view = await till.shop.view(basket.order_id)
@@ -118,32 +72,32 @@ async def test_an_abandoned_authentication_ends_at_the_deadline_at_the_gateway_f
     assert [call["key"] for call in cancels] == [f"{basket.order_id}:abandon_payment:1:cancel"]
     released = next(line for line in await till.shop.timeline(basket.order_id) if line.step == "release_payment")
     assert cancels[0]["at"] <= released.at.timestamp()
-    late = f"intents/{(await till.intent(basket))['id']}/authenticate"
     with pytest.raises(AssertionError, match="unexpected_state"):
-        await till.shop.sim(late, outcome="success")
+        await till.authenticate(basket, "success")
 
 
-async def test_authenticating_a_second_before_the_deadline_is_in_time(till: Till) -> None:
+async def test_authenticating_shortly_before_the_deadline_is_in_time(till: Till) -> None:
     basket = await till.waiting(await till.shop.basket(), "pm_card_authenticationRequired", "REQUIRES_ACTION")
-    await till.forward(basket, DEADLINE - 2)
+    await till.forward(basket, DEADLINE - 10)
     await till.authenticate(basket, "success")
     await till.confirmed(basket)
 
 
-@pytest.mark.parametrize(
-    ("op", "outcome"), [("read", "CONFIRMED"), ("cancel", "PAYMENT_TIMED_OUT")], ids=["before", "after"]
-)
-async def test_at_the_deadline_the_gateway_decides_who_was_first(till: Till, op: str, outcome: str) -> None:
+@pytest.mark.parametrize("too_late", [False, True])
+async def test_at_the_deadline_the_gateway_decides_who_was_first(till: Till, too_late: bool) -> None:
     basket = await till.waiting(await till.shop.basket(), "pm_card_authenticationRequired", "REQUIRES_ACTION")
-    await till.forward(basket, DEADLINE - 60)
     await till.fault(basket, "webhook", "lose", times=FOREVER)
-    # The deadline's own call stands at the gateway when the shopper authenticates.
-    hang = await till.fault(basket, op, "hang")
-    passing = asyncio.create_task(till.forward(basket, 120))
-    await till.held_up(hang)
-    await till.authenticate(basket, "success")
-    await till.shop.heal(hang)
-    await (till.confirmed(basket) if outcome == "CONFIRMED" else till.undone(basket, reason=outcome))
+    # The saga has decided that time is over; the gateway has heard of it, or not yet.
+    gate = till.shop.gates.hold(basket.order_id, Step.ABANDON_PAYMENT, after=too_late)
+    passing = asyncio.create_task(till.forward(basket, DEADLINE + 60))
+    await gate.reached()
+    if too_late:
+        with pytest.raises(AssertionError, match="unexpected_state"):
+            await till.authenticate(basket, "success")
+    else:
+        await till.authenticate(basket, "success")
+    gate.open()
+    await (till.undone(basket, reason="PAYMENT_TIMED_OUT") if too_late else till.confirmed(basket))
     await passing
 
 
