@@ -169,7 +169,7 @@ async def _closed(database: Database, order_id: str) -> CancelAnswer | None:
 async def _start(database: Database, client: Client, order_id: str) -> None:
     view = await read_order(database, order_id)
     assert view is not None, "orders are never deleted"
-    await start_order(client, order_id, customer_id=view.customer_id, total=view.total)
+    await start_order(client, order_id, customer_id=view.customer_id, total=view.total, currency=view.currency)
 
 
 def no_such_order() -> Problem:

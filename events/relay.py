@@ -24,6 +24,7 @@ from adapters.outbox import CHANNEL, OutboxRow, claim_unpublished, mark_failed, 
 from adapters.temporal import TemporalUnavailable, answering_within
 from domain.events import EventType
 from domain.messages import OrderInput
+from domain.money import format_minor
 from domain.order import OrderStatus
 from events.loop import run_loop, side_by_side
 from workflows.names import CUSTOMER_ID, ORDER_STATUS, ORDER_TOTAL, Queue, order_workflow_id
@@ -35,7 +36,7 @@ START_SECONDS = 5
 log = structlog.get_logger(__name__)
 
 
-async def start_order(client: Client, order_id: str, *, customer_id: str, total: int) -> None:
+async def start_order(client: Client, order_id: str, *, customer_id: str, total: int, currency: str) -> None:
     """Starts the order's saga. Idempotent by the workflow id: one that runs, or has ended, is left alone.
 
     Raises TemporalUnavailable when there is no answer; the saga may have started then.
@@ -45,6 +46,7 @@ async def start_order(client: Client, order_id: str, *, customer_id: str, total:
         SearchAttributePair(CUSTOMER_ID, customer_id),
         SearchAttributePair(ORDER_TOTAL, total),
     ]
+    price = format_minor(total, currency)
     async with answering_within(START_SECONDS):
         try:
             await client.start_workflow(
@@ -54,7 +56,9 @@ async def start_order(client: Client, order_id: str, *, customer_id: str, total:
                 task_queue=Queue.ORDERS,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                static_summary=f"Order {order_id}",
+                static_summary=f"Order {order_id}: {price}",
+                static_details=f"## Order {order_id}\n- customer `{customer_id}`\n- total {price}",
+                memo={"order_id": order_id, "customer_id": customer_id, "total": price},
                 search_attributes=TypedSearchAttributes(attributes),
                 rpc_timeout=timedelta(seconds=START_SECONDS),
             )
@@ -82,7 +86,8 @@ async def publish_submitted(database: Database, client: Client, *, order_id: str
     """
 
     async def start(row: OutboxRow) -> None:
-        await start_order(client, row.order_id, customer_id=row.data["customer_id"], total=row.data["total"])
+        facts = {name: row.data[name] for name in ("customer_id", "total", "currency")}
+        await start_order(client, row.order_id, **facts)
 
     async with database.begin() as connection:
         rows = await claim_unpublished(connection, [EventType.ORDER_SUBMITTED], BATCH, order_id=order_id)

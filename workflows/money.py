@@ -26,6 +26,7 @@ class MoneyWorkflow:
     @workflow.init
     def __init__(self, money: MoneyInput) -> None:
         self._unread = False
+        self._parked: list[str] = []
         self._steps = Steps(money.order_id, _never, self._show)
 
     @workflow.run
@@ -45,7 +46,9 @@ class MoneyWorkflow:
         return view
 
     def _show(self) -> None:
-        workflow.upsert_search_attributes([PARKED_STEP.value_set(self._steps.parking.labels())])
+        if self._parked != self._steps.parking.labels():
+            self._parked = self._steps.parking.labels()
+            workflow.upsert_search_attributes([PARKED_STEP.value_set(self._parked)])
 
     @workflow.signal(description="Something happened to the payment intent: ask the gateway.")
     def payment_updated(self, message: PaymentUpdated) -> None:

@@ -18,8 +18,9 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.calls import Contradicted, Refused, RunOut
 from workflows.compensation import CompensationStack
-from workflows.names import CANCEL_REASON, CUSTOMER_ID, ORDER_STATUS, ORDER_TOTAL, PARKED_STEP
-from workflows.payment import Payment
+from workflows.details import describe, search_attributes
+from workflows.names import CUSTOMER_ID, ORDER_TOTAL
+from workflows.payment import PAYMENT_WAITS, Payment
 from workflows.review import Review
 from workflows.steps import Steps, Stopped, settle_together
 
@@ -43,10 +44,6 @@ with workflow.unsafe.imports_passed_through():
     from domain.order import PARKABLE, CancelReason, OrderStatus, ParkKind, RedriveAction
 
 
-#: Parks where the money's state decides whether the order can be undone.
-PAYMENT_WAITS = frozenset({Step.AUTHORIZE_PAYMENT, Step.AWAIT_PAYMENT, Step.CAPTURE_PAYMENT})
-
-
 @workflow.defn
 class OrderWorkflow:
     """One order from acceptance to its end, and the only one that decides about it.
@@ -64,6 +61,8 @@ class OrderWorkflow:
         self._cancel: CancelOrder | None = None
         self._pivot_passed = False
         self._undoing = False
+        self._order: OpenedOrder | None = None
+        self._shown: list[SearchAttributeUpdate[Any]] = []
         self._steps = Steps(order.order_id, self._cancelled, self._show)
         self._review = Review(self._steps)
         self._payment = Payment(self._steps)
@@ -115,7 +114,7 @@ class OrderWorkflow:
                 kind = ParkKind.TECHNICAL if isinstance(ending, RunOut) else ParkKind.DECISION
                 await self._steps.park(Step.OPEN_ORDER, kind, ending.error)
         await self._steps.parking.close(Step.OPEN_ORDER, "")
-        self._steps.policy = order.policy
+        self._order, self._steps.policy = order, order.policy
         self._status, self._reason = order.status, order.reason
         workflow.upsert_search_attributes(
             [CUSTOMER_ID.value_set(order.customer_id), ORDER_TOTAL.value_set(order.total)]
@@ -218,14 +217,13 @@ class OrderWorkflow:
         )
 
     def _show(self) -> None:
-        """Search attributes: parked steps cover the stage until the order is sold."""
-        attributes: list[SearchAttributeUpdate[Any]] = [
-            ORDER_STATUS.value_set(self._public_status()),
-            PARKED_STEP.value_set(self._steps.parking.labels()),
-        ]
-        if self._reason:
-            attributes.append(CANCEL_REASON.value_set(self._reason))
-        workflow.upsert_search_attributes(attributes)
+        """Search attributes, where they changed, and the page that the Web UI shows."""
+        state = self.status()
+        attributes = search_attributes(state, self._steps.parking.labels())
+        if attributes != self._shown:
+            workflow.upsert_search_attributes(attributes)
+            self._shown = attributes
+        workflow.set_current_details(describe(self._order, state, self._steps.timeline, self._steps.waiting))
 
     def _public_status(self) -> OrderStatus:
         parked = bool(self._steps.parking) and self._status in PARKABLE

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from workflows.calls import Contradicted, Refused, RunOut, sleep_unless
+from workflows.calls import Contradicted, Refused, RunOut
 from workflows.parking import RETRY_OR_SKIP
 from workflows.steps import Steps, Stopped
 
@@ -15,6 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from domain.keys import Step
     from domain.messages import PaymentView
     from domain.order import CancelReason, ParkKind, PaymentStatus
+
+#: Parks where the money's state decides whether the order can be undone.
+PAYMENT_WAITS = frozenset({Step.AUTHORIZE_PAYMENT, Step.AWAIT_PAYMENT, Step.CAPTURE_PAYMENT})
 
 #: Each poll for a lost webhook waits three times as long as the one before: a handful in half an hour.
 POLL_FACTOR = 3
@@ -106,7 +109,8 @@ class Payment:
             left = (deadline - workflow.now()).total_seconds()
             seconds = min(pause, left) if left > 0 else policy.processing_poll_seconds
             pause *= POLL_FACTOR
-            await sleep_unless(self._is_woken, seconds, summary="waiting for the payment")
+            until = deadline if left > 0 else begun + timedelta(seconds=policy.processing_limit_seconds)
+            await self._steps.sleep(self._is_woken, seconds, waiting_for="the payment", until=until)
             self._steps.stop_if_cancelled()
             age = workflow.now() - begun
             await self._ask(

@@ -1,8 +1,10 @@
 """Step 2: the fraud scorer's word, and a person's where it matters."""
 
+from datetime import timedelta
+
 from temporalio import workflow
 
-from workflows.calls import Contradicted, RunOut, sleep_unless
+from workflows.calls import Contradicted, RunOut
 from workflows.steps import Steps
 
 with workflow.unsafe.imports_passed_through():
@@ -45,7 +47,8 @@ class Review:
         while not self._is_over() and seconds_left > 0:
             ask_again = self._score is None and not self._is_large(order)
             pause = min(policy.rescore_every_seconds, seconds_left) if ask_again else seconds_left
-            woken = await sleep_unless(self._is_over, pause, summary="waiting for a reviewer")
+            until = workflow.now() + timedelta(seconds=seconds_left)
+            woken = await self._steps.sleep(self._is_over, pause, waiting_for="a reviewer", until=until)
             seconds_left -= 0 if woken else pause
             if ask_again and not woken:
                 await self._ask_scorer()

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
 
-from workflows.calls import Contradicted, Interrupted, Refused, RunOut, StepEnded, call
+from workflows.calls import Contradicted, Interrupted, Refused, RunOut, StepEnded, call, sleep_unless
 from workflows.parking import RETRY_ONLY, RETRY_OR_COMPENSATE, Parking
 
 with workflow.unsafe.imports_passed_through():
@@ -38,18 +38,19 @@ class Steps:
     """The steps of one order, under its policy.
 
     `cancelled`: the reason of an accepted cancel; it wakes the waits of steps that can still be undone.
-    `parks_changed` is called whenever a step is parked or goes on.
+    `changed` is called whenever there is something new to show. `waiting`: what the order waits for, until when.
     """
 
     def __init__(
-        self, order_id: str, cancelled: Callable[[], CancelReason | None], parks_changed: Callable[[], None]
+        self, order_id: str, cancelled: Callable[[], CancelReason | None], changed: Callable[[], None]
     ) -> None:
         self.order_id = order_id
         self.policy = OrderPolicy()
         self._cancelled = cancelled
-        self._parks_changed = parks_changed
+        self._changed = changed
         self.parking = Parking(order_id, self._announce)
         self.timeline: list[TimelineEntry] = []
+        self.waiting: str | None = None
 
     def is_cancelled(self) -> bool:
         """Whether a cancel was accepted and the order can still be undone."""
@@ -129,6 +130,15 @@ class Steps:
             if decision and kind is ParkKind.DECISION:
                 argument = argument.model_copy(update={"revision": argument.revision + 1})
 
+    async def sleep(self, woken: Callable[[], bool], seconds: float, *, waiting_for: str, until: datetime) -> bool:
+        """`sleep_unless`, told to whoever looks at the order meanwhile: what for, and `until` when at the latest."""
+        self.waiting = f"{waiting_for}, until {until:%Y-%m-%d %H:%M:%S} UTC at the latest"
+        self._changed()
+        try:
+            return await sleep_unless(woken, seconds, summary=f"waiting for {waiting_for}")
+        finally:
+            self.waiting = None
+
     async def take(
         self, step: Step, item: str = "", *, run_out: CancelReason = CancelReason.SERVICE_UNAVAILABLE
     ) -> Any:
@@ -162,7 +172,7 @@ class Steps:
             raise Stopped(CancelReason.CANCELLED_BY_OPERATOR)
 
     def _announce(self, notice: ParkedStep | ParkClosed) -> asyncio.Task[None]:
-        self._parks_changed()
+        self._changed()
         step = Step.PARK_STEP if isinstance(notice, ParkedStep) else Step.CLOSE_PARK
         return asyncio.create_task(self.write(step, notice))
 
@@ -178,6 +188,7 @@ class Steps:
     def _note(self, step: Step, item: str, state: str) -> None:
         label = f"{step.value}:{item}" if item else step.value
         self.timeline.append(TimelineEntry(at=workflow.now().isoformat(), step=label, state=state))
+        self._changed()
 
 
 async def settle_together(members: list[Coroutine[Any, Any, Any]]) -> list[Any]:

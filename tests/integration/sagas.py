@@ -18,7 +18,7 @@ Saga = WorkflowHandle[Any, Any]
 async def a_running_order(database: Database, client: Client, behaviour: str = "accept") -> tuple[str, Saga]:
     """An order whose saga runs, with its saga."""
     order_id = await an_accepted_order(database)
-    await start_order(client, order_id, customer_id="ada", total=5000)
+    await start_order(client, order_id, customer_id="ada", total=5000, currency="EUR")
     saga = client.get_workflow_handle(order_workflow_id(order_id))
     await saga.signal("behave", behaviour)
     return order_id, saga

@@ -113,7 +113,7 @@ async def test_an_event_before_the_start_waits_for_it(database: Database, sagas:
 
         await eventually(tried)
         assert await inbox(database) == {event_id: "waiting"}
-        await start_order(sagas, order_id, customer_id="ada", total=5000)
+        await start_order(sagas, order_id, customer_id="ada", total=5000, currency="EUR")
         await until_seen(sagas.get_workflow_handle(order_workflow_id(order_id)), event_id)
 
 

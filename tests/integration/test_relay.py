@@ -166,5 +166,7 @@ async def test_an_outage_of_the_database_is_sat_out(database: Database, temporal
 
 async def test_starting_twice_is_starting_once(database: Database, temporal: Client) -> None:
     order_id = await an_accepted_order(database)
-    await asyncio.gather(*(start_order(temporal, order_id, customer_id="ada", total=1) for _ in range(20)))
+    await asyncio.gather(
+        *(start_order(temporal, order_id, customer_id="ada", total=1, currency="EUR") for _ in range(20))
+    )
     await one_run(temporal, order_id)

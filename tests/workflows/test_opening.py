@@ -62,8 +62,11 @@ async def test_many_starts_of_one_order_are_one_run(shop: Shop) -> None:
     opening = shop.gates.hold(basket.order_id, Step.OPEN_ORDER)
     order_id = await shop.place(basket)
     await opening.reached()
-    start = {"customer_id": basket.customer, "total": 5000}
-    await asyncio.gather(*(start_order(shop.client, order_id, **start) for _ in range(20)))  # type: ignore[arg-type]
+
+    async def start() -> None:
+        await start_order(shop.client, order_id, customer_id=basket.customer, total=5000, currency="EUR")
+
+    await asyncio.gather(*(start() for _ in range(20)))
     opening.open()
     await shop.ended(order_id)
     assert shop.gates.calls(order_id, Step.OPEN_ORDER) == 1
