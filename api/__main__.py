@@ -49,7 +49,9 @@ async def main() -> int:
 @asynccontextmanager
 async def dependencies(settings: Settings) -> AsyncIterator[Deps]:
     """The process's dependencies, none of which has to answer yet. Raises SettingsError when one is not named."""
-    database = Database(settings.database_for("orders"), application="api")
+    database, inventory, loyalty = (
+        Database(settings.database_for(party), application="api") for party in ("orders", "inventory", "loyalty")
+    )
     client = await connect_lazily(settings)
     metrics = Metrics()
     starts = DirectStarts(database, client, metrics)
@@ -57,10 +59,11 @@ async def dependencies(settings: Settings) -> AsyncIterator[Deps]:
         if not getattr(settings, name):
             log.warning("webhooks_are_all_refused", setting_missing=name.upper())
     try:
-        yield Deps(database=database, client=client, settings=settings, metrics=metrics, starts=starts)
+        yield Deps(database, client, settings, metrics, starts, inventory, loyalty)
     finally:
         await starts.close()
-        await database.close()
+        for one in (database, inventory, loyalty):
+            await one.close()
 
 
 @asynccontextmanager

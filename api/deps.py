@@ -13,13 +13,18 @@ from runtime.settings import Settings
 
 @dataclass(frozen=True)
 class Deps:
-    """One process's database, Temporal client (lazy: it may be down), settings, counters and background starts."""
+    """One process's database, Temporal client (lazy: it may be down), settings, counters and background starts.
+
+    `inventory` and `loyalty` are the same database by the roles of the parties whose books an operator writes.
+    """
 
     database: Database
     client: Client
     settings: Settings
     metrics: Metrics
     starts: DirectStarts
+    inventory: Database
+    loyalty: Database
 
 
 DEPS = web.AppKey("deps", Deps)

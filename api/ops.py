@@ -101,7 +101,7 @@ async def put_sku(request: web.Request) -> web.Response:
     sku = _checked(request, "sku", _SKU)
     level = await read_body(request, StockLevel)
     try:
-        return json_response(await put_stock(deps(request).database, sku, level, actor(request, "operator")))
+        return json_response(await put_stock(deps(request).inventory, sku, level, actor(request, "operator")))
     except StockBelowReserved:
         detail = "open orders have more than this reserved in this warehouse"
         raise Problem(409, "below-reserved", detail) from None
@@ -110,7 +110,7 @@ async def put_sku(request: web.Request) -> web.Response:
 async def get_sku(request: web.Request) -> web.Response:
     """Price and pieces of one SKU."""
     sku = request.match_info["sku"]
-    view = await read_stock(deps(request).database, sku) if _is(sku, _SKU) else None
+    view = await read_stock(deps(request).inventory, sku) if _is(sku, _SKU) else None
     if view is None:
         raise not_found("there is no such SKU")
     return json_response(view)
@@ -120,7 +120,7 @@ async def put_balances(request: web.Request) -> web.Response:
     """Sets points and store credit; the differences are movements."""
     customer_id = _checked(request, "customer_id", _CUSTOMER)
     level = await read_body(request, CustomerLevel)
-    return json_response(await put_customer(deps(request).database, customer_id, level, actor(request, "operator")))
+    return json_response(await put_customer(deps(request).loyalty, customer_id, level, actor(request, "operator")))
 
 
 async def get_balances(request: web.Request) -> web.Response:
@@ -128,7 +128,7 @@ async def get_balances(request: web.Request) -> web.Response:
     customer_id = request.match_info["customer_id"]
     if not _is(customer_id, _CUSTOMER):
         raise not_found("this cannot be a customer's id")
-    return json_response(await read_customer(deps(request).database, customer_id))
+    return json_response(await read_customer(deps(request).loyalty, customer_id))
 
 
 def _is(value: str, kind: TypeAdapter[str]) -> bool:

@@ -16,6 +16,7 @@ from runtime.settings import Settings
 from runtime.stack_env import LOOPBACK
 from runtime.supervisor import Part
 from runtime.temporal import connect
+from workflows.names import Queue
 
 ROOT = Path(__file__).resolve().parent.parent
 EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 (compared with, not bound to)
@@ -81,10 +82,14 @@ def simulators(settings: Settings, environment: Mapping[str, str], own: frozense
     return Part("simulators", _python(argv, settings, {**environment, **secrets}), probe=answers)
 
 
-def worker(settings: Settings, environment: Mapping[str, str]) -> Part:
-    """All task queues in one process."""
-    argv = [sys.executable, str(ROOT / "worker.py"), "--wait"]
-    return Part("worker", _python(argv, settings, environment), ready_line='"event": "worker_ready"')
+def worker(settings: Settings, environment: Mapping[str, str], party: Queue | None = None) -> Part:
+    """All task queues in one process, or one party's."""
+    argv = [sys.executable, str(ROOT / "worker.py"), "--wait", *(["--queues", party] if party else [])]
+    return Part(
+        f"worker-{party}" if party else "worker",
+        _python(argv, settings, environment),
+        ready_line='"event": "worker_ready"',
+    )
 
 
 def api(settings: Settings, environment: Mapping[str, str]) -> Part:

@@ -43,11 +43,8 @@ class PostgresServer:
         self._durable = durable
         self._process: Leashed | None = None
 
-    def url(self, database: str = OWNER) -> str:
-        """How the application reaches a database: as the role that owns it."""
-        return self._url(OWNER, database)
-
-    def _url(self, role: str, database: str) -> str:
+    def url(self, database: str = OWNER, role: str = OWNER) -> str:
+        """How a role reaches a database: the one that owns it unless told otherwise."""
         password = self.home.secret(f"postgres-{role}")
         return f"postgresql://{role}:{password}@127.0.0.1:{self.port}/{database}"
 
@@ -105,14 +102,18 @@ class PostgresServer:
 
     async def create_database(self, name: str = OWNER, *, template: str = "template1") -> str:
         """Creates the owner's role and a database of it, each unless it exists; the database's URL."""
-        password = self.home.secret(f"postgres-{OWNER}")
-        role = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(OWNER), password)
-        await self._once("SELECT 1 FROM pg_roles WHERE rolname = %s", OWNER, role)
+        await self.create_role(OWNER)
         create = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}").format(
             sql.Identifier(name), sql.Identifier(OWNER), sql.Identifier(template)
         )
         await self._once("SELECT 1 FROM pg_database WHERE datname = %s", name, create)
         return self.url(name)
+
+    async def create_role(self, name: str) -> None:
+        """Creates a role that may log in with a secret of this home and has no rights yet, unless it exists."""
+        password = self.home.secret(f"postgres-{name}")
+        role = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(name), password)
+        await self._once("SELECT 1 FROM pg_roles WHERE rolname = %s", name, role)
 
     async def drop_database(self, name: str) -> None:
         """Drops a database and throws out who is connected."""
@@ -126,7 +127,7 @@ class PostgresServer:
 
     async def _admin(self) -> psycopg.AsyncConnection:
         return await psycopg.AsyncConnection.connect(
-            self._url(ADMIN, "postgres"), autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS
+            self.url("postgres", ADMIN), autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS
         )
 
     async def start(self, on_line: Callable[[str], None] = lambda _: None) -> None:

@@ -98,6 +98,11 @@ class Settings(BaseSettings):
         url: str | None = getattr(self, f"database_url_{party}", None) or self.database_url
         return self.need(url, "DATABASE_URL")
 
+    def party_urls(self) -> dict[str, str]:
+        """The database URLs of the parties' own roles, by party: those that are set."""
+        prefix = "database_url_"
+        return {name.removeprefix(prefix): value for name, value in self if name.startswith(prefix) and value}
+
     @staticmethod
     def need(value: str | None, name: str) -> str:
         """`value`, or a SettingsError that names the setting."""

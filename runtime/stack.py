@@ -1,4 +1,4 @@
-"""The whole shop on one machine: PostgreSQL, Temporal, simulators, worker and API under one supervisor.
+"""The whole shop on one machine: PostgreSQL, Temporal, simulators, workers and API under one supervisor.
 
 async with Stack(isolated_settings(home)) as stack:
     stack.settings.http_port …
@@ -12,6 +12,7 @@ from collections.abc import Collection
 from types import TracebackType
 
 from migrations import migrate
+from migrations.roles import RoleError
 from runtime import parts
 from runtime.entry import EntryError
 from runtime.home import Home, Lock
@@ -19,9 +20,11 @@ from runtime.ports import why_not
 from runtime.postgres import PostgresServer
 from runtime.seed import seed
 from runtime.settings import Settings
+from runtime.split import own_environment, party_role
 from runtime.stack_env import LOOPBACK, children_environment, own_servers, own_settings, write_stack_env
-from runtime.supervisor import Supervisor, Tell
+from runtime.supervisor import Part, Supervisor, Tell
 from runtime.temporal import connect, ensure_search_attributes, keep_histories
+from workflows.names import Queue
 
 PARTS = ("postgres", "temporal", "simulators", "worker", "api")
 
@@ -31,17 +34,28 @@ class StackError(EntryError):
 
 
 class Stack:
-    """One stack on one home. Servers that the settings name are used, the others are started here."""
+    """One stack on one home. Servers that the settings name are used, the others are started here.
 
-    def __init__(self, settings: Settings, *, tell: Tell = lambda *_: None, without: Collection[str] = ()) -> None:
+    `split`: a worker for each party, `worker-payments` and so on, with only its own settings and database role.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        tell: Tell = lambda *_: None,
+        without: Collection[str] = (),
+        split: bool = False,
+    ) -> None:
         given = settings.model_copy(update={"orders_home": settings.orders_home.resolve()})
         self._own = own_servers(given)
         self._given = given
         self._without = frozenset(without)
+        self._split = split
         self._home = Home(given.orders_home)
         self._lock = Lock(self._home)
         self._supervisor = Supervisor(tell)
-        self.settings = given.model_copy(update=own_settings(given))
+        self.settings = given.model_copy(update=own_settings(given, split=split))
         """All settings, with the addresses and secrets of the servers that are started here."""
 
     async def start(self) -> None:
@@ -49,9 +63,10 @@ class Stack:
         if not self._lock.take():
             raise StackError(f"a stack is running already on {self._home.path} (process {self._lock.holder()})")
         try:
+            self._refuse_missing_roles()
             self._refuse_taken_ports()
-            write_stack_env(self._given)
-            environment = children_environment(self._given)
+            write_stack_env(self._given, split=self._split)
+            environment = children_environment(self._given, split=self._split)
             async with asyncio.TaskGroup() as group:
                 servers = [
                     group.create_task(self._start_database()),
@@ -59,9 +74,8 @@ class Stack:
                 ]
                 group.create_task(self._start_simulators(environment))
                 await asyncio.gather(*servers)
-                for build in (parts.worker, parts.api):
-                    if build.__name__ not in self._without:
-                        group.create_task(self._supervisor.start(build(self.settings, environment)))
+                for part in self._processes(environment):
+                    group.create_task(self._supervisor.start(part))
         except BaseException as error:
             await self.stop()
             if isinstance(error, BaseExceptionGroup):
@@ -124,8 +138,13 @@ class Stack:
             await server.prepare()
             await self._supervisor.start(parts.postgres(server))
             await server.create_database()
-        url = self.settings.database_for("orders")
-        await asyncio.to_thread(migrate, url)
+            for party in Queue if self._split else ():
+                await server.create_role(party_role(party))
+        url = self.settings.need(self.settings.database_url, "DATABASE_URL")
+        try:
+            await asyncio.to_thread(migrate, url, self.settings.party_urls())
+        except RoleError as error:
+            raise StackError(str(error)) from None
         if "postgres" in self._own:
             await seed(url)
 
@@ -140,7 +159,29 @@ class Stack:
     async def _start_simulators(self, environment: dict[str, str]) -> None:
         simulated = self._own & {"gateway", "courier", "fraud", "mail"}
         if simulated and "simulators" not in self._without:
-            await self._supervisor.start(parts.simulators(self.settings, environment, simulated))
+            told = self._told(environment, "simulators")
+            await self._supervisor.start(parts.simulators(self.settings, told, simulated))
+
+    def _processes(self, environment: dict[str, str]) -> list[Part]:
+        """Workers and API."""
+        found: list[Part] = []
+        if "worker" not in self._without:
+            for party in Queue if self._split else (None,):
+                told = self._told(environment, party) if party else environment
+                found.append(parts.worker(self.settings, told, party))
+        if "api" not in self._without:
+            found.append(parts.api(self.settings, self._told(environment, "api")))
+        return found
+
+    def _told(self, environment: dict[str, str], process: str) -> dict[str, str]:
+        return own_environment(environment, process) if self._split else environment
+
+    def _refuse_missing_roles(self) -> None:
+        """Raises StackError when the parties of a split stack have no roles of their own in somebody's database."""
+        known = self.settings.party_urls()
+        missing = [f"DATABASE_URL_{party.upper()}" for party in Queue if party not in known]
+        if self._split and missing:
+            raise StackError(f"in your own database each party needs its own role: set {', '.join(missing)}")
 
     def _refuse_taken_ports(self) -> None:
         """Before anything is started: each port is free and used once. Raises StackError naming the setting."""

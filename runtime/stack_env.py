@@ -10,7 +10,9 @@ from runtime.home import Home
 from runtime.ports import free_ports
 from runtime.postgres import PostgresServer
 from runtime.settings import Settings
+from runtime.split import party_role
 from runtime.temporal import PROFILE_VARIABLES
+from workflows.names import Queue
 
 LOOPBACK = "127.0.0.1"
 FILE = "stack.env"
@@ -39,15 +41,21 @@ def own_servers(settings: Settings) -> frozenset[str]:
     return frozenset(name for name, value in given.items() if not value)
 
 
-def own_settings(settings: Settings) -> dict[str, object]:
-    """Addresses and secrets of the stack's own servers, by field. Secrets are made once and kept in the home."""
+def own_settings(settings: Settings, *, split: bool = False) -> dict[str, object]:
+    """Addresses and secrets of the stack's own servers, by field. Secrets are made once and kept in the home.
+
+    `split`: each party has a database role of its own.
+    """
     home, own = Home(settings.orders_home), own_servers(settings)
     home.create()
     found: dict[str, object] = {
         name: getattr(settings, name) for name in Settings.model_fields if name.endswith("_port")
     }
     if "postgres" in own:
-        found["database_url"] = PostgresServer(home.path, settings.postgres_port).url()
+        server = PostgresServer(home.path, settings.postgres_port)
+        found["database_url"] = server.url()
+        for party in Queue:
+            found[f"database_url_{party}"] = server.url(role=party_role(party)) if split else None
     if "temporal" in own:
         found["temporal_address"] = f"{LOOPBACK}:{settings.temporal_port}"
     if "gateway" in own:
@@ -71,7 +79,7 @@ def as_environment(values: Mapping[str, object]) -> dict[str, str]:
     return {name.upper(): _text(value) for name, value in values.items() if value not in (None, (), {})}
 
 
-def children_environment(settings: Settings) -> dict[str, str]:
+def children_environment(settings: Settings, *, split: bool = False) -> dict[str, str]:
     """What the stack's processes see: the settings and nothing else that Settings or Temporal would read."""
     names = {name.upper() for name in Settings.model_fields}
     given = "temporal" not in own_servers(settings)
@@ -80,13 +88,13 @@ def children_environment(settings: Settings) -> dict[str, str]:
         for name, value in os.environ.items()
         if name.upper() not in names and (given or not name.startswith("TEMPORAL_"))
     }
-    completed: BaseSettings = settings.model_copy(update=own_settings(settings))
+    completed: BaseSettings = settings.model_copy(update=own_settings(settings, split=split))
     return inherited | as_environment(dict(completed))
 
 
-def write_stack_env(settings: Settings) -> None:
+def write_stack_env(settings: Settings, *, split: bool = False) -> None:
     """Tells commands that run beside the stack where its servers are. What people gave is not copied into it."""
-    lines = [f"{name}={value}" for name, value in sorted(as_environment(own_settings(settings)).items())]
+    lines = [f"{name}={value}" for name, value in sorted(as_environment(own_settings(settings, split=split)).items())]
     Home(settings.orders_home).write(FILE, "# Written by `make up`.\n" + "\n".join(lines) + "\n")
 
 

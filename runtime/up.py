@@ -14,11 +14,11 @@ import typer
 from runtime.entry import run_entry
 from runtime.settings import SettingsError, load_settings
 from runtime.stack import PARTS, Stack
+from workflows.names import Queue
 
 SUPERVISOR = "stack"
 OPTIONAL = ("simulators", "worker", "api")
 _COLOURS = dict(zip((SUPERVISOR, *PARTS), (1, 34, 35, 33, 32, 36), strict=True))
-_WIDTH = max(map(len, _COLOURS))
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -28,6 +28,9 @@ def main(
     without: Annotated[
         str, typer.Option(help=f"Comma-separated parts to leave out and run by hand: {', '.join(OPTIONAL)}.")
     ] = "",
+    split: Annotated[
+        bool, typer.Option("--split", help="One worker for each party, with only its own settings and database role.")
+    ] = False,
 ) -> None:
     """Run the whole shop in the foreground: PostgreSQL, Temporal with its Web UI, simulators, worker and API.
 
@@ -37,13 +40,13 @@ def main(
 
     Ctrl-C or `make down` stops everything cleanly, a second Ctrl-C at once.
     """
-    run_entry(lambda: _serve(without))
+    run_entry(lambda: _serve(without, split=split))
 
 
-async def _serve(without: str) -> int:
+async def _serve(without: str, *, split: bool) -> int:
     began, stop = time.monotonic(), asyncio.Event()
     settings = load_settings(from_stack=False)
-    stack = Stack(settings, tell=_Log(stop).tell, without=_parse_parts(without))
+    stack = Stack(settings, tell=_Log(stop, split=split).tell, without=_parse_parts(without), split=split)
     _listen_for_the_end(stop, stack)
     starting = asyncio.create_task(stack.start())
     stopping = asyncio.create_task(stop.wait())
@@ -93,14 +96,16 @@ def _watch_make(loop: asyncio.AbstractEventLoop, make: int, stop: asyncio.Event)
 class _Log:
     """One log for all parts: each line with the name of its part, coloured on a terminal."""
 
-    def __init__(self, stop: asyncio.Event) -> None:
+    def __init__(self, stop: asyncio.Event, *, split: bool) -> None:
+        names = [*_COLOURS, *(f"worker-{party}" for party in Queue if split)]
+        self._width = max(map(len, names))
         self._coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._stop = stop
 
     def tell(self, part: str, line: str) -> None:
-        name = f"{part:<{_WIDTH}} |"
+        name = f"{part:<{self._width}} |"
         if self._coloured:
-            name = f"\x1b[{_COLOURS[part]}m{name}\x1b[0m"
+            name = f"\x1b[{_COLOURS[part.partition('-')[0]]}m{name}\x1b[0m"
         try:
             print(name, line, flush=True)  # noqa: T201 (this is the log)
         except BrokenPipeError:  # nobody reads on (`| head`)

@@ -3,7 +3,7 @@
 Tests share one shop and keep apart by ids: each makes its own products and customers.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -186,8 +186,12 @@ async def open_shop(
     database_url: str,
     policy: OrderPolicy = QUICK,
     standing_still: Callable[[], AbstractContextManager[None]] = nullcontext,
+    parties: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Shop]:
-    """The shop is open until the block ends. `standing_still` comes from an environment that skips time."""
+    """The shop is open until the block ends. `standing_still` comes from an environment that skips time.
+
+    `parties`: each works by its own database role, which its URL names.
+    """
     gates = Gates()
     async with AsyncExitStack() as stack:
         simulators = await stack.enter_async_context(Simulators(Config(settle_seconds=0)))
@@ -201,10 +205,16 @@ async def open_shop(
             courier_webhook_secrets=(SECRET,),
             fraud_api_base=simulators.fraud_url,
             provider_timeout_seconds=0.5,
+            **{f"database_url_{party}": url for party, url in (parties or {}).items()},  # type: ignore[arg-type]
         )
         metrics = Metrics()
-        starts = DirectStarts(database, client, metrics)
-        apps = build_apps(Deps(database, client, settings, metrics, starts))
+        roles = [database] * 3
+        if parties:
+            roles = [Database(parties[name], application="api") for name in ("orders", "inventory", "loyalty")]
+            for role in roles:
+                stack.push_async_callback(role.close)
+        starts = DirectStarts(roles[0], client, metrics)
+        apps = build_apps(Deps(roles[0], client, settings, metrics, starts, *roles[1:]))
         shopper, operator = [
             await stack.enter_async_context(TestClient(TestServer(app))) for app in (apps.shopper, apps.operator)
         ]

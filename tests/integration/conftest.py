@@ -94,7 +94,7 @@ async def _apis() -> AsyncIterator[MakeApi]:
             settings = Settings(_env_file=None, stripe_webhook_secrets=SECRETS, courier_webhook_secrets=SECRETS)
             metrics = Metrics()
             starts = DirectStarts(database, client, metrics)
-            apps = build_apps(Deps(database, client, settings, metrics, starts))
+            apps = build_apps(Deps(database, client, settings, metrics, starts, inventory=database, loyalty=database))
             shopper, operator = [
                 await stack.enter_async_context(TestClient(TestServer(app))) for app in (apps.shopper, apps.operator)
             ]

@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     # Where a process is put together.
     "runtime.parties": frozenset({"domain", "adapters", "activities", "workflows.names"}),
     "runtime.workers": frozenset({"domain", "adapters", "activities.boundary", "events", "workflows"}),
-    "runtime.stack": frozenset({"migrations"}),
+    "runtime.stack": frozenset({"migrations", "workflows.names"}),
     "runtime.seed": frozenset({"adapters"}),
     "runtime.proof": frozenset({"domain", "adapters", "workflows.names"}),
 }
