@@ -10,9 +10,11 @@ from tests.shop import QUICK, Shop
 from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import Till
 
-#: Only a webhook wakes an order soon: it looks by itself after twenty minutes. A day of looks every five minutes is
-#: long even where time is skipped: here an hour.
-PATIENT = QUICK.model_copy(update={"first_poll_seconds": 1200, "processing_limit_seconds": 3600})
+#: Only a webhook wakes an order soon: it looks by itself after twenty minutes. A day of looks every five minutes, or an
+#: hour of calls every two seconds, is long even where time is skipped: here there are fewer.
+PATIENT = QUICK.model_copy(
+    update={"first_poll_seconds": 1200, "processing_limit_seconds": 3600, "not_served_wait_seconds": 30}
+)
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -96,14 +96,16 @@ async def test_a_hold_that_expires_before_the_courier_answers_undoes_the_order(t
 
 async def test_a_capture_is_made_once_when_the_gateway_has_forgotten_its_key(till: Till) -> None:
     basket = await till.shop.basket()
-    hang = await till.fault(basket, "capture", "hang")
+    first = till.shop.gates.hold(basket.order_id, Step.CAPTURE_PAYMENT, times=1)
     await till.shop.place_in_real_time(basket)
-    await till.held_up(hang)
-    gate = till.shop.gates.hold(basket.order_id, Step.CAPTURE_PAYMENT)
-    await gate.reached()
-    await till.shop.heal(hang)
+    await first.reached()
+    await till.fault(basket, "capture", "drop")
+    second = till.shop.gates.hold(basket.order_id, Step.CAPTURE_PAYMENT)
+    first.open()
+    await second.reached()
+    await till.captured(basket)
     await days_go_by(till, 25 / 24)
-    gate.open()
+    second.open()
     await till.confirmed(basket)
     assert len(await till.calls(basket, "capture")) == 1
 
@@ -114,7 +116,7 @@ async def test_a_refund_is_made_once_when_the_gateway_has_forgotten_its_key(till
     await till.waiting(basket, "pm_sim_never")
     await till.force(basket, "succeeded")
     await till.shop.heal(lost)
-    hang = await till.fault(basket, "refund", "hang")
+    hang = await till.fault(basket, "refund", "hang", times=FOREVER)
     assert (await till.shop.cancel(basket.order_id))[0] == 202
     await till.held_up(hang)
     down = await till.fault(basket, "read", "error", status=502, times=FOREVER)

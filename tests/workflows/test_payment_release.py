@@ -56,7 +56,7 @@ async def test_an_answer_lost_late_refused_or_broken_gives_the_money_back_once(t
 
 async def test_money_that_is_taken_while_its_hold_is_being_cancelled_is_refunded(till: Till) -> None:
     basket = await unseen(till, await till.shop.basket(), False)
-    hang = await till.fault(basket, "cancel", "hang")
+    hang = await till.fault(basket, "cancel", "hang", times=FOREVER)
     await cancel(till, basket)
     await till.held_up(hang)
     await till.force(basket, "succeeded")
@@ -112,6 +112,7 @@ async def test_a_refund_that_the_bank_fails_later_waits_for_a_person_and_is_made
     await till.decide_refund(basket, "failed")
     item = await till.parked(basket, "settle_late_money", status="CANCELLED_COMPENSATED")
     assert (item.kind, item.error) == ("DECISION", "RefundFailed")
+    assert "you get the money back" in (await till.shop.view(basket.order_id)).message
     assert (await till.intent(basket))["refunded"] == 0
     assert await till.shop.redrive(basket.order_id, "settle_late_money", "retry") == 202
     assert await till.payment_becomes(basket, "REFUNDED")

@@ -125,6 +125,22 @@ class Till:
 
         return await eventually(look)
 
+    async def redriven(self, basket: Basket, step: str, action: str) -> None:
+        """An operator's word on a step that may still be moving from the last one."""
+
+        async def decide() -> bool:
+            return await self.shop.redrive(basket.order_id, step, action) == 202
+
+        await eventually(decide)
+
+    async def captured(self, basket: Basket) -> None:
+        """Until the gateway has taken the money."""
+
+        async def look() -> bool:
+            return (await self.intent(basket))["status"] == "succeeded"
+
+        await eventually(look)
+
     async def stock_is_back(self, basket: Basket) -> None:
         """Until all pieces can be sold again and the points are the customer's own."""
 
