@@ -137,7 +137,7 @@ class Till:
         """Until the gateway has taken the money."""
 
         async def look() -> bool:
-            return (await self.intent(basket))["status"] == "succeeded"
+            return bool((await self.intent(basket))["status"] == "succeeded")
 
         await eventually(look)
 
