@@ -11,7 +11,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from domain.errors import NON_RETRYABLE, NotServed, OrderError, UnclassifiedError
+from domain.errors import NON_RETRYABLE, DatabaseNotReached, NotServed, OrderError, UnclassifiedError
 
 #: A bug is tried this often: a bad deploy must neither cancel orders nor hammer.
 UNCLASSIFIED_TRIES = 3
@@ -48,6 +48,9 @@ class _Boundary(ActivityInboundInterceptor):
 
 
 def _failure(error: OrderError, attempt: int) -> ApplicationError:
+    if isinstance(error, DatabaseNotReached):
+        # As with a provider that refuses the connection: a restart of the database is waited for, it costs no try.
+        error = NotServed(str(error))
     name = type(error).__name__
     details = (error.retry_after_seconds, attempt) if isinstance(error, NotServed) else ()
     return ApplicationError(str(error), *details, type=name, non_retryable=name in NON_RETRYABLE)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from domain.errors import DatabaseUnavailable
+from domain.errors import DatabaseNotReached, DatabaseUnavailable
 
 #: Below the 10 s that a step has.
 STATEMENT_TIMEOUT_SECONDS = 8
@@ -47,13 +47,16 @@ class Database:
     async def begin(self) -> AsyncIterator[AsyncConnection]:
         """One transaction: committed at the end of the block, rolled back by any exception.
 
-        Raises DatabaseUnavailable when the server does not answer; whether a commit got through is then unknown.
+        Raises DatabaseNotReached when there is no connection to be had, and DatabaseUnavailable when it breaks later;
+        whether a commit got through is then unknown.
         """
+        unavailable: type[DatabaseUnavailable] = DatabaseNotReached
         try:
             async with self.engine.begin() as connection:
+                unavailable = DatabaseUnavailable
                 yield connection
         except (OperationalError, InterfaceError, PoolTimeoutError, TimeoutError, ConnectionError) as error:
-            raise DatabaseUnavailable(type(error).__name__) from None
+            raise unavailable(type(error).__name__) from None
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise DatabaseUnavailable(type(error).__name__) from None

@@ -9,6 +9,7 @@
     ├── TransientError             no answer or a broken one: retried, the outcome may be unknown
     │   ├── PaymentServiceUnavailable  CourierUnavailable   FraudServiceUnavailable
     │   ├── DatabaseUnavailable
+    │   │   └── DatabaseNotReached     it took no connection: a step tells it as NotServed
     │   └── GatewayProtocolError     an answer that is not understood: unknown, never success
     ├── NotServed                  the provider said "not now": no try, repeated when it says
     └── ContradictionError         a person must look: parks as DECISION
@@ -94,6 +95,10 @@ class FraudServiceUnavailable(TransientError):
 
 class DatabaseUnavailable(TransientError):
     """Our own database gave no answer. The transaction may have been committed: its key tells."""
+
+
+class DatabaseNotReached(DatabaseUnavailable):
+    """It took no connection: the transaction certainly did not begin."""
 
 
 class GatewayProtocolError(TransientError):

@@ -13,7 +13,7 @@ from typing import Any
 from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from domain.errors import DatabaseUnavailable
+from domain.errors import DatabaseNotReached, DatabaseUnavailable
 from domain.keys import Step
 from domain.messages import StatusChange
 from tests.polling import eventually
@@ -25,6 +25,11 @@ DEADLINE_SECONDS = 10.0
 def database_down() -> Exception:
     """An error that is worth another try."""
     return DatabaseUnavailable("tests")
+
+
+def database_restarting() -> Exception:
+    """The database takes no connections."""
+    return DatabaseNotReached("tests")
 
 
 def a_bug() -> Exception:

@@ -7,7 +7,7 @@ import pytest
 
 from domain.keys import Step
 from tests.baskets import Basket, fresh
-from tests.gates import a_bug, database_down
+from tests.gates import a_bug, database_down, database_restarting
 from tests.shop import Shop
 
 RESERVING = (Step.RESERVE_STOCK, Step.BURN_POINTS, Step.APPLY_STORE_CREDIT)
@@ -93,6 +93,16 @@ async def test_a_database_that_stays_down_undoes_the_order(shop: Shop, after: bo
     for basket, step in zip(baskets, RESERVING, strict=True):
         assert shop.gates.calls(basket.order_id, step) == 3
         await shop.assert_undone(basket, basket.order_id, "SERVICE_UNAVAILABLE")
+
+
+async def test_a_database_that_takes_no_connections_is_waited_for(shop: Shop) -> None:
+    baskets = [await a_rich_basket(shop) for _ in RESERVING]
+    for basket, step in zip(baskets, RESERVING, strict=True):
+        shop.gates.fail(basket.order_id, step, database_restarting, times=5)
+    await place_all(shop, [(basket, PAYS_IN_THREE_WAYS) for basket in baskets])
+    for basket, step in zip(baskets, RESERVING, strict=True):
+        assert shop.gates.calls(basket.order_id, step) == 6
+        await assert_sold(shop, basket)
 
 
 async def test_an_attempt_that_arrives_after_the_undo_takes_nothing(shop: Shop) -> None:
