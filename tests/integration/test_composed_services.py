@@ -14,17 +14,18 @@ from pathlib import Path
 import psycopg
 import pytest
 import pytest_asyncio
+from sqlalchemy import make_url
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 
-from adapters.database import Database
 from runtime.ports import free_port, free_ports
-from runtime.postgres import PostgresServer
+from runtime.postgres import ADMIN, PostgresServer
 from runtime.temporal import RETENTION_DAYS
+from simulators import Config, Simulators
 from tests.composed import Service, services, unpack_image, variables_used
 from tests.imports import ROOT
-from workflows.names import SEARCH_ATTRIBUTES
+from workflows.names import SEARCH_ATTRIBUTES, Queue
 
 VARIABLES = {name: "madeup" for name, default in variables_used().items() if default is None}
 READY_SECONDS = 30
@@ -92,29 +93,44 @@ async def says(process: asyncio.subprocess.Process, words: str) -> None:
     pytest.fail(f"it ended without {words!r}: {''.join(seen)}")
 
 
-async def test_migrate_builds_the_schema(postgres: PostgresServer, image: Path) -> None:
-    url = await postgres.create_database("composed")
+@pytest_asyncio.fixture(scope="session")
+async def urls(postgres: PostgresServer, image: Path) -> dict[str, str]:
+    """By variable: the addresses of a database that the service `migrate` has built, parties' roles and all."""
+    await postgres.create_database("composed")
     service = services(VARIABLES)["migrate"]
-    async with running(service.command, image, environment(service, DATABASE_URL=url)) as process:
+    here = make_url(postgres.url("composed", ADMIN))
+    found = {
+        name: make_url(url)
+        .set(host=here.host, port=here.port, database=here.database)
+        .render_as_string(hide_password=False)
+        for name, url in service.environment.items()
+    } | {"DATABASE_URL": here.render_as_string(hide_password=False)}
+    async with running(service.command, image, environment(service, **found)) as process:
         output, _ = await process.communicate()
     assert process.returncode == 0, output
-    async with await psycopg.AsyncConnection.connect(url.replace("+psycopg", "")) as connection:
-        assert (await (await connection.execute("SELECT count(*) FROM orders")).fetchone()) == (0,)
+    return found
 
 
-async def test_the_worker_serves_its_queues(database: Database, temporal: Client, namespace: str, image: Path) -> None:
-    service = services(VARIABLES)["worker"]
-    env = environment(
-        service, DATABASE_URL=database.url, TEMPORAL_ADDRESS=address(temporal), TEMPORAL_NAMESPACE=namespace
-    )
+async def test_migrate_builds_the_schema_and_lets_each_party_in(urls: dict[str, str]) -> None:
+    for url in urls.values():
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            assert (await (await connection.execute("SELECT count(*) FROM order_steps")).fetchone()) == (0,)
+
+
+@pytest.mark.parametrize("party", list(Queue))
+async def test_a_partys_worker_serves_its_queue(
+    urls: dict[str, str], temporal: Client, namespace: str, image: Path, party: Queue
+) -> None:
+    service = services(VARIABLES)[f"worker-{party}"]
+    env = environment(service, **urls, TEMPORAL_ADDRESS=address(temporal), TEMPORAL_NAMESPACE=namespace)
     async with running(service.command, image, env) as process:
         await says(process, "worker_ready")
 
 
-async def test_the_api_is_healthy(database: Database, temporal: Client, image: Path) -> None:
+async def test_the_api_is_healthy(urls: dict[str, str], temporal: Client, image: Path) -> None:
     shopper, operator = (str(port) for port in free_ports(2))
     service = services(VARIABLES)["api"]
-    env = environment(service, DATABASE_URL=database.url, TEMPORAL_ADDRESS=address(temporal))
+    env = environment(service, **urls, TEMPORAL_ADDRESS=address(temporal))
     # In its container it has the default ports to itself.
     env |= {"HTTP_PORT": shopper, "OPS_PORT": operator}
     probe = [word.replace(":8080", f":{shopper}") for word in service.healthcheck]
@@ -123,6 +139,24 @@ async def test_the_api_is_healthy(database: Database, temporal: Client, image: P
         async with running(probe, image, env) as health:
             output, _ = await health.communicate()
     assert health.returncode == 0, output
+
+
+async def test_the_operator_proves_the_books(
+    urls: dict[str, str], temporal: Client, namespace: str, image: Path
+) -> None:
+    service = services(VARIABLES)["operator"]
+    async with Simulators(Config()) as providers:
+        env = environment(
+            service,
+            **urls,
+            TEMPORAL_ADDRESS=address(temporal),
+            TEMPORAL_NAMESPACE=namespace,
+            STRIPE_API_BASE=providers.gateway_url,
+            COURIER_API_BASE=providers.courier_url,
+        )
+        async with running(service.command, image, env) as process:
+            output, _ = await process.communicate()
+    assert process.returncode == 0, output
 
 
 @pytest.mark.parametrize("command", ["worker.py", "starter.py", "ops.py"])

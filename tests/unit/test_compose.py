@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from runtime.settings import Settings
+from runtime.split import OWN_SETTINGS
 from tests.composed import FILE, services, variables_used
 from tests.imports import ROOT
+from workflows.names import Queue
 
 #: What has to be set, made up.
 NEEDED = {name: f"made-up-{name}" for name, default in variables_used().items() if default is None}
@@ -38,6 +40,7 @@ def test_no_secret_has_a_default() -> None:
     assert secret == {
         "POSTGRES_PASSWORD",
         "TEMPORAL_POSTGRES_PASSWORD",
+        *(f"{party.name}_POSTGRES_PASSWORD" for party in Queue),
         "STRIPE_API_KEY",
         "STRIPE_WEBHOOK_SECRETS",
         "COURIER_WEBHOOK_SECRETS",
@@ -48,6 +51,28 @@ def test_no_secret_has_a_default() -> None:
 @pytest.mark.parametrize("name", sorted(set(OURS) - {"simulators"}))
 def test_every_variable_of_our_services_is_a_setting(name: str) -> None:
     assert {key.lower() for key in OURS[name].environment} <= set(Settings.model_fields)
+
+
+@pytest.mark.parametrize("party", list(Queue))
+def test_a_partys_worker_serves_its_queue_and_is_told_its_own_settings_only(party: Queue) -> None:
+    worker = OURS[f"worker-{party}"]
+    assert worker.command[1:] == ["worker.py", "--wait", "--queues", party]
+    assert {name.lower() for name in worker.environment} <= OWN_SETTINGS[party]
+
+
+def test_each_party_has_a_database_role_and_a_password_of_its_own_that_are_made_with_the_schema() -> None:
+    made = Settings(_env_file=None, **{name.lower(): value for name, value in OURS["migrate"].environment.items()})  # type: ignore[arg-type]
+    used = {party.value: OURS[f"worker-{party}"].environment[f"DATABASE_URL_{party.name}"] for party in Queue}
+    assert made.party_urls() == used
+    logins = [url.removeprefix("postgresql://").partition("@")[0] for url in (*used.values(), str(made.database_url))]
+    assert logins == [
+        *(f"party_{party}:made-up-{party.name}_POSTGRES_PASSWORD" for party in Queue),
+        "orders:made-up-POSTGRES_PASSWORD",
+    ]
+
+
+def test_the_api_is_told_its_own_settings_only() -> None:
+    assert {name.lower() for name in OURS["api"].environment} <= OWN_SETTINGS["api"]
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
@@ -64,7 +89,8 @@ def test_every_foreign_image_has_a_full_version(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_every_service_says_when_it_is_restarted(name: str) -> None:
-    assert ALL[name].raw["restart"] in {"unless-stopped", "on-failure:5"}
+    by_hand = ALL[name].raw.get("profiles") == ["operator"]
+    assert ALL[name].raw["restart"] in ({"no"} if by_hand else {"unless-stopped", "on-failure:5"})
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
