@@ -52,8 +52,8 @@ class Ledgers:
         """Until the step stands in review."""
 
         async def look() -> bool:
-            items = (await self.view(order_id)).needs_review
-            return any(item.step == step and kind in {None, item.kind} for item in items)
+            items = await self.reviews(order_id)
+            return any(item.step == step and item.closed_at is None and kind in {None, item.kind} for item in items)
 
         await eventually(look)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 
-async def eventually(look: Callable[[], Awaitable[Value]], *, within_seconds: float = 10) -> Value:
+async def eventually(look: Callable[[], Awaitable[Value]], *, within_seconds: float = 30) -> Value:
     """The first truthy answer of `look`, asked again and again; AssertionError after the deadline."""
     deadline = time.monotonic() + within_seconds
     while not (answer := await look()):

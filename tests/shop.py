@@ -15,6 +15,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from adapters.database import Database
 from adapters.loyalty import CustomerLevel, put_customer
+from adapters.orders import read_results
 from adapters.stock import StockLevel, put_stock
 from api.app import build_apps
 from api.deps import Deps
@@ -125,6 +126,8 @@ class Shop(Ledgers):
         """The order, once it has this status."""
 
         async def look() -> OrderView | None:
+            if (await read_results(self.database, [order_id]))[order_id].status != status:
+                return None
             view = await self.view(order_id)
             return view if view.status == status else None
 
@@ -134,16 +137,14 @@ class Shop(Ledgers):
 
     async def cancel(self, order_id: str) -> tuple[int, dict[str, Any]]:
         """Asks for a cancel as the shopper does."""
-        answer = await self.shopper.post(f"/orders/{order_id}/cancel", json={})
-        return answer.status, await answer.json(content_type=None)
+        return await _answer(self.shopper, f"/orders/{order_id}/cancel", {})
 
     async def redrive(
         self, order_id: str, step: str, action: str, reason: str = "a test", *, item: str | None = None
     ) -> int:
         """An operator's word on a parked step; the answer's status."""
         body = {"step": step, "action": action, "reason": reason, "item": item}
-        answer = await self.operator.post(f"/ops/orders/{order_id}/redrive", json=body)
-        return answer.status
+        return (await _answer(self.operator, f"/ops/orders/{order_id}/redrive", body))[0]
 
     async def retry(self, order_id: str, step: str) -> None:
         """An operator's retry of a parked step that a payment event may be moving already."""
@@ -157,8 +158,7 @@ class Shop(Ledgers):
     async def review(self, order_id: str, decision: str) -> int:
         """A reviewer's decision; the answer's status."""
         body = {"decision": decision, "reason": "a test"}
-        answer = await self.operator.post(f"/ops/orders/{order_id}/review", json=body)
-        return answer.status
+        return (await _answer(self.operator, f"/ops/orders/{order_id}/review", body))[0]
 
     async def fault(self, op: str, mode: str, *, on: str = "gateway", **more: Any) -> str:
         """Posts a fault to one of the simulators; returns its id."""
@@ -177,6 +177,19 @@ class Shop(Ledgers):
             assert answer.ok, await answer.text()
             found: dict[str, Any] = await answer.json()
             return found
+
+
+async def _answer(door: Http, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The answer to a request, which is sent again as long as the saga is too busy for one (503)."""
+    headers = {"Idempotency-Key": fresh("key")}
+
+    async def ask() -> tuple[int, dict[str, Any]] | None:
+        answer = await door.post(path, json=body, headers=headers)
+        return None if answer.status == 503 else (answer.status, await answer.json(content_type=None))
+
+    found = await eventually(ask)
+    assert found is not None
+    return found
 
 
 @asynccontextmanager

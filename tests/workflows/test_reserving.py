@@ -140,13 +140,13 @@ async def test_a_bug_stops_after_three_tries_until_an_operator_decides(shop: Sho
 
 async def test_thirty_lines_of_one_sku_and_five_hundred_lines_are_sold(shop: Shop) -> None:
     same, many = await shop.basket(), await shop.basket()
-    thirty, skus = fresh("S"), [fresh("S") for _ in range(500)]
+    thirty, skus = fresh("S"), [fresh("S") for _ in range(50)]
     await shop.put_stock(thirty, 100, 30)
     for sku in skus:
-        await shop.put_stock(sku, 100, 1)
+        await shop.put_stock(sku, 10, 10)
     orders = [
         (same, {"lines": [{"sku": thirty, "quantity": 1}] * 30}),
-        (many, {"lines": [{"sku": sku, "quantity": 1} for sku in skus]}),
+        (many, {"lines": [{"sku": sku, "quantity": 1} for sku in skus] * 10}),
     ]
     await place_all(shop, orders)
     for basket in (same, many):
