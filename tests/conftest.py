@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from adapters.database import Database
 from runtime.ports import free_port
-from runtime.postgres import PostgresServer
+from runtime.postgres import ADMIN, PostgresServer
+from tests.parties import party_urls
 
 # Lets the SDK's threads drain before the interpreter ends (temporalio/sdk-python#300).
 atexit.register(time.sleep, 0.1)
@@ -36,7 +37,9 @@ async def template(postgres: PostgresServer) -> str:
     """The name of a migrated, empty database: a copy of it costs less than migrating again."""
     from migrations import migrate
 
-    await asyncio.to_thread(migrate, await postgres.create_database(TEMPLATE))
+    owner = await postgres.create_database(TEMPLATE)
+    await asyncio.to_thread(migrate, owner)
+    await asyncio.to_thread(migrate, postgres.url(TEMPLATE, ADMIN), party_urls(owner))
     return TEMPLATE
 
 

@@ -9,7 +9,6 @@ from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
 from adapters.database import Database
-from runtime.postgres import PostgresServer
 from tests.conftest import MakeDatabase
 from tests.parties import party_urls
 from workflows.names import Queue
@@ -22,9 +21,9 @@ MOVEMENTS = {
 
 
 @pytest_asyncio.fixture(scope="module")
-async def roles(postgres: PostgresServer, make_database: MakeDatabase) -> AsyncIterator[dict[str, Database]]:
+async def roles(make_database: MakeDatabase) -> AsyncIterator[dict[str, Database]]:
     """One database as each party reaches it."""
-    urls = await party_urls(postgres, await make_database())
+    urls = party_urls((await make_database()).url)
     async with AsyncExitStack() as stack:
         found = {}
         for party, url in urls.items():

@@ -6,7 +6,6 @@ import pytest_asyncio
 
 from domain.keys import Step
 from domain.order import PaymentStatus
-from runtime.postgres import PostgresServer
 from tests.builders import an_order_document
 from tests.conftest import MakeDatabase
 from tests.gates import a_bug
@@ -20,13 +19,12 @@ NO_OTHER_WAY = "postgresql://nobody@127.0.0.1:1/none"
 
 
 @pytest_asyncio.fixture(scope="module")
-async def shop(postgres: PostgresServer, make_database: MakeDatabase) -> AsyncIterator[Shop]:
+async def shop(make_database: MakeDatabase) -> AsyncIterator[Shop]:
     """The shop; tests look into its database as the owner."""
     database = await make_database()
-    urls = await party_urls(postgres, database)
     async with (
         await start_environment() as environment,
-        open_shop(environment.client, database, NO_OTHER_WAY, parties=urls) as shop,
+        open_shop(environment.client, database, NO_OTHER_WAY, parties=party_urls(database.url)) as shop,
     ):
         yield shop
 

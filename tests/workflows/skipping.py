@@ -10,6 +10,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from domain.policy import OrderPolicy
 from tests.conftest import MakeDatabase
+from tests.parties import party_urls
 from tests.shop import QUICK, Shop, open_shop
 from workflows.names import SEARCH_ATTRIBUTES
 
@@ -37,10 +38,14 @@ async def start_environment() -> WorkflowEnvironment:
 async def shop_on(
     environment: WorkflowEnvironment, make_database: MakeDatabase, policy: OrderPolicy = QUICK
 ) -> AsyncIterator[Shop]:
-    """An open shop: the only one on this server, since shops share the names of their queues."""
+    """An open shop: the only one on this server, since shops share the names of their queues.
+
+    Each party works by its own database role, as in a split shop: so each test proves its rights too.
+    """
     database = await make_database()
     still = overlapping(environment.with_time_skipping_disabled)
-    async with open_shop(environment.client, database, database.url, policy, still) as shop:
+    parties = party_urls(database.url)
+    async with open_shop(environment.client, database, database.url, policy, still, parties) as shop:
         yield shop
 
 
