@@ -4,11 +4,14 @@ import json
 from typing import Annotated
 
 import typer
+from temporalio.common import WorkerDeploymentVersion
 
+from runtime.deployment import Build, known_builds, make_current
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
 from runtime.proof import prove as prove_books
 from runtime.settings import load_settings
+from runtime.temporal import connect
 from terminal.app import run_app, screen
 from terminal.books import as_document, show_books
 from terminal.shop import known_order, open_shop
@@ -55,6 +58,43 @@ async def _prove(order_id: str | None, as_json: bool) -> int:
     else:
         show_books(screen(), books)
     return 0 if books.hold else 1
+
+
+@app.command()
+def deploy(
+    build: Annotated[str | None, typer.Argument(metavar="BUILD", help="The BUILD_ID of workers that run.")] = None,
+) -> None:
+    """Sends new orders to a build of the workers; without BUILD, shows the builds and what is open on each.
+
+    * `python ops.py deploy 2026-11-30`
+    * `python ops.py deploy`
+
+    Orders end on the build that began them: keep its workers running while it has open ones. Waits up to a minute until
+    workers of BUILD serve every queue. Exit code: **0** it is current, **1** its workers are not there, or the server
+    does not answer.
+    """
+    run_entry(lambda: _deploy(build))
+
+
+async def _deploy(build: str | None) -> int:
+    settings = load_settings()
+    configure_logs("ERROR")
+    client = await connect(settings)
+    if build is not None:
+        await make_current(client, WorkerDeploymentVersion(settings.deployment_name, build))
+    builds = await known_builds(client, settings.deployment_name)
+    for known in builds:
+        screen().print(_told(known), markup=False)
+    if not builds:
+        screen().print("no worker has a build id: each takes whatever comes", markup=False)
+    return 0
+
+
+def _told(build: Build) -> str:
+    open_ones = f"{build.open_workflows} open"
+    if build.current:
+        return f"{build.build_id}  takes new orders, {open_ones}"
+    return f"{build.build_id}  {open_ones}: " + ("keep its workers" if build.open_workflows else "its workers may stop")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,9 @@ class Settings(BaseSettings):
 
     temporal_address: str | None = None
     temporal_namespace: str | None = None
+    #: Which build of the code the workers run; None: unversioned, as `make up` runs them.
+    build_id: str | None = None
+    deployment_name: str = "orders"
 
     stripe_api_key: str | None = None
     stripe_api_base: str | None = None

@@ -14,16 +14,26 @@ from adapters.database import Database
 from domain.policy import OrderPolicy
 from events.delivery import Delivery
 from events.relay import Relay
+from runtime.deployment import told_when_current, versioned, worker_version
 from runtime.parties import open_party
 from runtime.settings import Settings
 from workflows.money import MoneyWorkflow
 from workflows.names import Queue
 from workflows.order import OrderWorkflow
 
+WORKFLOWS = (OrderWorkflow, MoneyWorkflow)
+
 #: Above this many open orders a worker replays their histories from the server, at four times the CPU.
 CACHED_WORKFLOWS = 2000
 #: What is in flight at a stop may end: longer than a step's time-out, shorter than a supervisor's patience.
 GRACE_SECONDS = 8
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """How workflows are run, by workers and by the replay of recorded histories alike."""
+    return SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules("domain", "pydantic")
+    )
 
 
 @asynccontextmanager
@@ -36,9 +46,11 @@ async def running_workers(
 ) -> AsyncIterator[None]:
     """Serves the queues until the block ends; what is in flight then may finish.
 
+    With a build id they take only orders of their own build, and new ones once that build is current.
     `interceptors` stand inside the error boundary: what they raise is told as the activity's own.
     Raises SettingsError when a setting of one of the parties is missing.
     """
+    version = worker_version(settings)
     async with AsyncExitStack() as stack:
         for queue in queues:
             activities = await stack.enter_async_context(open_party(queue, settings, policy))
@@ -46,19 +58,19 @@ async def running_workers(
                 client,
                 task_queue=queue.value,
                 activities=activities,
-                workflows=[OrderWorkflow, MoneyWorkflow] if queue is Queue.ORDERS else [],
-                workflow_runner=SandboxedWorkflowRunner(
-                    restrictions=SandboxRestrictions.default.with_passthrough_modules("domain", "pydantic")
-                ),
+                workflows=WORKFLOWS if queue is Queue.ORDERS else [],
+                workflow_runner=workflow_runner(),
                 interceptors=[ErrorBoundary(), *interceptors],
                 max_cached_workflows=CACHED_WORKFLOWS,
                 workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
                 activity_task_poller_behavior=PollerBehaviorAutoscaling(),
                 graceful_shutdown_timeout=timedelta(seconds=GRACE_SECONDS),
+                deployment_config=versioned(version),
             )
             await stack.enter_async_context(worker)
             if queue is Queue.ORDERS:
                 await stack.enter_async_context(_running_messages(client, settings))
+        await stack.enter_async_context(told_when_current(client, version))
         yield
 
 
