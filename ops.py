@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 from temporalio.common import WorkerDeploymentVersion
 
+from runtime.app import run_app
 from runtime.deployment import Build, known_builds, make_current
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
 from runtime.proof import prove as prove_books
 from runtime.settings import load_settings
 from runtime.temporal import connect
-from terminal.app import run_app, screen
+from terminal.app import screen
 from terminal.books import as_document, show_books
 from terminal.shop import known_order, open_shop
 
@@ -98,4 +99,4 @@ def _told(build: Build) -> str:
 
 
 if __name__ == "__main__":
-    run_app(app)
+    run_app(app, needs_words=True)

@@ -11,10 +11,11 @@ from rich.console import Console
 from adapters.orders import list_orders, read_timeline
 from domain.intake import IntakeProblem, OrderRequest
 from domain.order import OrderStatus
+from runtime.app import run_app
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
 from runtime.settings import load_settings
-from terminal.app import BadInput, run_app, screen
+from terminal.app import BadInput, screen
 from terminal.follow import exit_code, follow, sentence
 from terminal.intake import Flags, read_request, refused
 from terminal.many import place_many, summary
@@ -189,4 +190,4 @@ async def _list(limit: int, wanted: OrderStatus | None) -> int:
 
 
 if __name__ == "__main__":
-    run_app(app)
+    run_app(app, needs_words=True)

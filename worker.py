@@ -7,6 +7,7 @@ from typing import Annotated
 import structlog
 import typer
 
+from runtime.app import run_app
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
 from runtime.settings import SettingsError, load_settings
@@ -63,4 +64,4 @@ def _parse_queues(names: str) -> list[Queue]:
 
 
 if __name__ == "__main__":
-    app()
+    run_app(app)

@@ -7,6 +7,7 @@ import time
 
 import typer
 
+from runtime.app import run_app
 from runtime.entry import EntryError, run_entry
 from runtime.home import Home, Lock
 from runtime.settings import load_settings
@@ -40,4 +41,4 @@ async def _down() -> int:
 
 
 if __name__ == "__main__":
-    app()
+    run_app(app)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from runtime.app import run_app
 from runtime.entry import run_entry
 from runtime.settings import SettingsError, load_settings
 from runtime.stack import PARTS, Stack
@@ -123,4 +124,4 @@ def _print(text: str) -> None:
 
 
 if __name__ == "__main__":
-    app()
+    run_app(app)
