@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import psycopg
 from psycopg import sql
-from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import make_url
 
 _STAMPS = "SELECT, INSERT, UPDATE (attempt, provider_reference, last_at)"
@@ -70,6 +69,12 @@ GRANTS: dict[str, dict[str, str]] = {
         "shipments": "SELECT, INSERT, UPDATE (status, updated_at)",
     },
 }
+#: Whether the role is there, whether we may make roles, and whether we may change this one.
+_RIGHTS_OVER_ROLE = """
+    SELECT theirs.oid IS NOT NULL, ours.rolsuper OR ours.rolcreaterole,
+           ours.rolsuper OR ours.rolcreaterole AND pg_has_role(ours.oid, theirs.oid, 'MEMBER WITH ADMIN OPTION')
+    FROM pg_roles AS ours LEFT JOIN pg_roles AS theirs ON theirs.rolname = %s WHERE ours.rolname = current_user
+"""
 _TABLES = sorted({table for rights in GRANTS.values() for table in rights})
 
 
@@ -107,18 +112,15 @@ def _role(connection: psycopg.Connection, party: str, url: str) -> str:
 def _let_in(connection: psycopg.Connection, party: str, role: str, password: str | None) -> None:
     """Whoever runs the server may have made the role: then its password is theirs where we may not set it."""
     name = sql.Identifier(role)
-    there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
-    try:
-        with connection.transaction():
-            if not there:
-                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
-            if password:
-                connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, _hash(connection, role, password)))
-    except InsufficientPrivilege:
-        if not there:
-            raise RoleError(
-                f"the user of DATABASE_URL may not make roles: make {role!r} yourself or leave {_setting(party)} empty"
-            ) from None
+    there, may_make, may_change = connection.execute(_RIGHTS_OVER_ROLE, (role,)).fetchone() or (False, False, False)
+    if not there and not may_make:
+        raise RoleError(
+            f"the user of DATABASE_URL may not make roles: make {role!r} yourself or leave {_setting(party)} empty"
+        )
+    if not there:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
+    if password and (may_change or not there):
+        connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, _hash(connection, role, password)))
 
 
 def _hash(connection: psycopg.Connection, role: str, password: str) -> sql.Literal:

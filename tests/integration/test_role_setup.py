@@ -58,6 +58,20 @@ async def test_who_may_make_roles_makes_them_and_changes_their_password(
     assert not await answers(old, "SELECT 1")
 
 
+async def test_an_owner_who_may_make_roles_and_is_no_superuser_makes_them_too(
+    postgres: PostgresServer, database: str
+) -> None:
+    owner, role = unique("manager"), unique("managed")
+    await postgres.create_role(owner)
+    async with await psycopg.AsyncConnection.connect(postgres.url(database, ADMIN)) as connection:
+        await connection.execute(f'ALTER ROLE "{owner}" CREATEROLE'.encode())
+        await connection.execute(f'GRANT ALL ON SCHEMA public TO "{owner}"'.encode())
+    for password in ("old", "new"):
+        url = another(postgres, database, role, password)
+        await asyncio.to_thread(migrate, postgres.url(database, owner), {"loyalty": url})
+        assert await answers(url, "SELECT * FROM points_accounts")
+
+
 async def test_rights_that_are_not_a_partys_are_taken_away(postgres: PostgresServer, database: str) -> None:
     role = unique("greedy")
     await postgres.create_role(role)
