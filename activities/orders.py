@@ -13,9 +13,9 @@ from temporalio import activity
 
 from adapters.database import Database
 from adapters.reviews import change_stage, close_review, lock_order, open_review
-from adapters.steps import enter, stamp
+from adapters.steps import begun_effects, enter, stamp
 from adapters.tables import order_lines, orders
-from domain.errors import OrderNotFound, UnknownSku
+from domain.errors import ContradictionError, OrderNotFound, UnknownSku
 from domain.keys import EffectKey, Step
 from domain.messages import (
     OpenedOrder,
@@ -27,7 +27,7 @@ from domain.messages import (
     StatusRecorded,
     StepInput,
 )
-from domain.order import UNDONE_STATUSES, OrderStatus, RedriveAction, StepState
+from domain.order import SOLD_STATUSES, UNDONE_STATUSES, OrderStatus, StepState
 from domain.policy import OrderPolicy
 
 
@@ -63,12 +63,14 @@ class OrdersActivities:
     async def open_order(self, order: OrderInput) -> OpenedOrder:
         """Takes the accepted order for this run: its frozen amounts, and the policy that it runs under from here on.
 
-        Idempotent by its stamp. Raises UnknownSku when the catalogue had no price for a line, OrderNotFound when there
-        is no such order.
+        Says what earlier runs of the order have begun, so that this one undoes it if it ends that way. Idempotent by
+        its stamp. Raises UnknownSku when the catalogue had no price for a line, OrderNotFound when there is no such
+        order.
         """
         async with self._database.begin() as connection:
             row = await lock_order(connection, order.order_id)
             closed = await _is_closed(connection, row)
+            begun = await begun_effects(connection, order.order_id)
             known = closed or await _all_priced(connection, order.order_id)
             await stamp(
                 connection,
@@ -79,8 +81,9 @@ class OrdersActivities:
             )
         if not known:
             raise UnknownSku(order.order_id)
+        policy = self._policy_for(row["currency"])
         return OpenedOrder.model_validate(
-            {**row, "status": row["stage"], "closed": closed, "policy": self._policy_for(row["currency"])}
+            {**row, "status": row["stage"], "closed": closed, "policy": policy, "begun": begun}
         )
 
     def _policy_for(self, currency: str) -> OrderPolicy:
@@ -137,18 +140,16 @@ class OrdersActivities:
     async def confirm_order(self, step: StepInput) -> StatusRecorded:
         """CONFIRMED, with `OrderConfirmed` and the step's stamp. The money is captured or there was none to pay.
 
-        Idempotent by the stage. Raises OrderNotFound.
+        Idempotent by the stage. Raises ContradictionError when the order is being undone or did not happen: its money
+        is taken and its status says otherwise. Raises OrderNotFound.
         """
+        key = EffectKey(step.order_id, Step.CONFIRM_ORDER, revision=step.revision)
         async with self._database.begin() as connection:
             change = StatusChange(order_id=step.order_id, status=OrderStatus.CONFIRMED)
             recorded = await change_stage(connection, change)
-            if recorded.status is OrderStatus.CONFIRMED:
-                await stamp(
-                    connection,
-                    EffectKey(step.order_id, Step.CONFIRM_ORDER, revision=step.revision),
-                    StepState.DONE,
-                    attempt=activity.info().attempt,
-                )
+            if recorded.status not in SOLD_STATUSES:
+                raise ContradictionError(str(key))
+            await stamp(connection, key, StepState.DONE, attempt=activity.info().attempt)
         return recorded
 
     @activity.defn
@@ -168,9 +169,6 @@ class OrdersActivities:
         """
         async with self._database.begin() as connection:
             await close_review(connection, closed)
-            if closed.action == RedriveAction.SKIP:
-                key = EffectKey(closed.order_id, closed.step, closed.item)
-                await stamp(connection, key, StepState.WAIVED, actor=closed.actor, reason=closed.reason)
 
 
 async def _is_closed(connection: AsyncConnection, row: RowMapping) -> bool:

@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.tables import order_steps
 from domain.errors import StepFenced
-from domain.keys import EffectKey
+from domain.keys import EffectKey, Step
+from domain.messages import BegunEffect
 from domain.order import StepState
 
 
@@ -119,3 +120,28 @@ async def stamp(
             },
         )
     )
+
+
+#: The forward steps whose effects have an undo.
+COMPENSATABLE = (
+    Step.RESERVE_STOCK,
+    Step.BURN_POINTS,
+    Step.APPLY_STORE_CREDIT,
+    Step.AUTHORIZE_PAYMENT,
+    Step.BOOK_SHIPMENT,
+)
+
+
+async def begun_effects(connection: AsyncConnection, order_id: str) -> list[BegunEffect]:
+    """The compensatable steps of the order that have any stamp, in the order in which they began.
+
+    A step whose attempts left none has had no effect: the stamp is written with it, or before a provider is called.
+    """
+    began = func.min(order_steps.c.at)
+    query = (
+        select(order_steps.c.step, order_steps.c.item)
+        .where(order_steps.c.order_id == order_id, order_steps.c.step.in_(COMPENSATABLE))
+        .group_by(order_steps.c.step, order_steps.c.item)
+        .order_by(began, order_steps.c.step, order_steps.c.item)
+    )
+    return [BegunEffect(step=Step(row.step), item=row.item) for row in await connection.execute(query)]

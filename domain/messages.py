@@ -30,10 +30,18 @@ class OrderResult(_Message):
     reason: CancelReason | None = None
 
 
+class BegunEffect(_Message):
+    """A forward step that an earlier run of the order's saga has left a stamp of: its undo has work to do."""
+
+    step: Step
+    item: str = ""
+
+
 class OpenedOrder(_Message):
     """The order as accepted: frozen amounts in the smallest unit, and the policy it runs under.
 
-    `closed`: nothing is left to do, `status` and `reason` are the result.
+    `closed`: nothing is left to do, `status` and `reason` are the result. `begun`: what earlier runs of the order have
+    begun, oldest first; empty in its first run.
     """
 
     order_id: str
@@ -47,6 +55,7 @@ class OpenedOrder(_Message):
     reason: CancelReason | None
     closed: bool
     policy: OrderPolicy
+    begun: list[BegunEffect] = []
 
 
 class StepInput(_Message):

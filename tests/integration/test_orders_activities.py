@@ -11,9 +11,9 @@ from activities.orders import OrdersActivities
 from adapters.database import Database
 from adapters.orders import read_order, read_timeline
 from adapters.steps import stamp
-from domain.errors import FraudServiceUnavailable, OrderNotFound, UnknownSku
+from domain.errors import ContradictionError, FraudServiceUnavailable, OrderNotFound, UnknownSku
 from domain.keys import EffectKey, Step
-from domain.messages import OrderInput, ParkClosed, ParkedStep, StatusChange, StepInput
+from domain.messages import BegunEffect, OrderInput, ParkClosed, ParkedStep, StatusChange, StepInput
 from domain.order import CancelReason, OrderStatus, ParkKind, RedriveAction, StepState
 from domain.policy import OrderPolicy
 from runtime.settings import Settings
@@ -112,6 +112,32 @@ async def test_a_confirmed_order_is_closed_once_its_stock_is_sold(
     assert (await run(activities.open_order, OrderInput(order_id=order_id))).closed
 
 
+async def test_opening_an_order_again_tells_what_its_earlier_run_has_begun(
+    database: Database, activities: OrdersActivities
+) -> None:
+    await the_fixture_products(database)
+    order_id = await an_accepted_order(database, points=500)
+    assert (await run(activities.open_order, OrderInput(order_id=order_id))).begun == []
+    async with database.begin() as connection:
+        for step, item, state in (
+            (Step.RESERVE_STOCK, "", StepState.DONE),
+            (Step.BURN_POINTS, "", StepState.REFUSED),
+            (Step.AUTHORIZE_PAYMENT, "", StepState.INTENDED),
+            (Step.BOOK_SHIPMENT, "north", StepState.INTENDED),
+            (Step.BOOK_SHIPMENT, "east", StepState.INTENDED),
+            (Step.AUTHORIZE_PAYMENT, "", StepState.DONE),
+            (Step.CAPTURE_PAYMENT, "", StepState.INTENDED),
+        ):
+            await stamp(connection, EffectKey(order_id, step, item), state)
+    assert (await run(activities.open_order, OrderInput(order_id=order_id))).begun == [
+        BegunEffect(step=Step.RESERVE_STOCK),
+        BegunEffect(step=Step.BURN_POINTS),
+        BegunEffect(step=Step.AUTHORIZE_PAYMENT),
+        BegunEffect(step=Step.BOOK_SHIPMENT, item="north"),
+        BegunEffect(step=Step.BOOK_SHIPMENT, item="east"),
+    ]
+
+
 async def test_confirming_again_changes_nothing_and_an_undone_order_is_not_confirmed(
     database: Database, activities: OrdersActivities
 ) -> None:
@@ -121,7 +147,9 @@ async def test_confirming_again_changes_nothing_and_an_undone_order_is_not_confi
         assert (await run(activities.confirm_order, StepInput(order_id=sold))).status is OrderStatus.CONFIRMED
     assert await stamps(database, sold) == [("confirm_order", "", "done", None)]
     await run(activities.record_status, StatusChange(order_id=undone, status=OrderStatus.COMPENSATING))
-    assert (await run(activities.confirm_order, StepInput(order_id=undone))).status is OrderStatus.COMPENSATING
+    with pytest.raises(ContradictionError):
+        await run(activities.confirm_order, StepInput(order_id=undone))
+    assert await status_of(database, undone) is OrderStatus.COMPENSATING
     assert ("confirm_order", "", "done", None) not in await stamps(database, undone)
 
 
