@@ -1,4 +1,8 @@
-"""Is the process alive, can it work, and what is it doing."""
+"""Is the process alive, can it work, and what is it doing.
+
+Ready means that the database answers: then orders are accepted and webhooks stored, and what they need of Temporal is
+done when it is back. An outage of Temporal is told and alerted on, and takes no API out of a load balancer.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -27,20 +31,25 @@ class Health(BaseModel):
     status: Literal["ok"] = "ok"
 
 
+class Readiness(Health):
+    """Orders are accepted and webhooks stored. `temporal` is `down` while they are not worked on."""
+
+    temporal: Literal["ok", "down"]
+
+
 async def get_livez(_: web.Request) -> web.Response:
     """The process answers."""
     return json_response(Health())
 
 
 async def get_readyz(request: web.Request) -> web.Response:
-    """Database and Temporal answer. Without Temporal orders are still taken in: only a part is missing then."""
+    """Whether the database answers, and what is known of Temporal: without it orders are taken in all the same."""
     needs = deps(request)
-    answers = await asyncio.gather(_database_answers(needs.database), _temporal_answers(needs.client))
-    missing = [name for name, answer in zip(("database", "temporal"), answers, strict=True) if not answer]
-    if missing:
-        errors = [FieldError(field=name, detail="does not answer") for name in missing]
-        raise unavailable("not-ready", f"missing: {', '.join(missing)}", errors)
-    return json_response(Health())
+    database, temporal = await asyncio.gather(_database_answers(needs.database), _temporal_answers(needs.client))
+    if not database:
+        wrong = FieldError(field="database", detail="does not answer")
+        raise unavailable("not-ready", "the database does not answer", [wrong])
+    return json_response(Readiness(temporal="ok" if temporal else "down"))
 
 
 async def _database_answers(database: Database) -> bool:
@@ -61,19 +70,22 @@ async def _temporal_answers(client: Client) -> bool:
 
 
 async def get_metrics(request: web.Request) -> web.Response:
-    """Counters of this process and gauges of the database; without a database, the counters alone."""
+    """Counters of this process, whether its servers answer, and gauges of the database while that does."""
     needs = deps(request)
-    backlog: Backlog | None = None
+    backlog, temporal = await asyncio.gather(_backlog(needs.database), _temporal_answers(needs.client))
+    return needs.metrics.exposition(backlog, temporal_up=temporal)
+
+
+async def _backlog(database: Database) -> Backlog | None:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            backlog = await read_backlog(needs.database)
+            return await read_backlog(database)
     except (DatabaseUnavailable, TimeoutError):
-        backlog = None
-    return needs.metrics.exposition(backlog)
+        return None
 
 
 OPERATIONS = (
     Operation("GET", "/livez", get_livez, "Is the process alive", {200: Health}),
-    Operation("GET", "/readyz", get_readyz, "Can it work", {200: Health}, (503,)),
+    Operation("GET", "/readyz", get_readyz, "Can it work", {200: Readiness}, (503,)),
 )
 METRICS = Operation("GET", "/metrics", get_metrics, "Prometheus metrics", {200: None}, media_type="text/plain")

@@ -16,13 +16,15 @@ _LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class _BacklogGauges(Collector):
-    """The last backlog that was read, as gauges; nothing but `orders_database_up 0` when it could not be."""
+    """Whether the servers answered, and the last backlog that was read; without a database there is none."""
 
     def __init__(self) -> None:
         self.backlog: Backlog | None = None
+        self.temporal_up = False
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        yield GaugeMetricFamily("orders_database_up", "1 when the database answered this scrape.", self._up())
+        yield GaugeMetricFamily("orders_database_up", "1 when the database answered this scrape.", self.backlog is not None)
+        yield GaugeMetricFamily("orders_temporal_up", "1 when Temporal answered this scrape.", self.temporal_up)
         if self.backlog is None:
             return
         yield _by("orders_by_status", "Orders by status.", ["status"], self.backlog.orders)
@@ -38,9 +40,6 @@ class _BacklogGauges(Collector):
             "Age of the oldest webhook event that waits for delivery.",
             self.backlog.oldest_waiting_seconds,
         )
-
-    def _up(self) -> float:
-        return 0.0 if self.backlog is None else 1.0
 
 
 def _by(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequence[str], int]]) -> GaugeMetricFamily:
@@ -71,8 +70,8 @@ class Metrics:
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self._registry)
 
-    def exposition(self, backlog: Backlog | None) -> web.Response:
+    def exposition(self, backlog: Backlog | None, *, temporal_up: bool) -> web.Response:
         """All of it in Prometheus' text format. `backlog` is None when the database does not answer."""
-        self._gauges.backlog = backlog
+        self._gauges.backlog, self._gauges.temporal_up = backlog, temporal_up
         headers: dict[str, Any] = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
         return web.Response(body=generate_latest(self._registry), headers=headers)

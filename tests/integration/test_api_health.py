@@ -35,17 +35,22 @@ async def ready(http: Http) -> tuple[int, dict[str, Any]]:
 async def test_with_everything_in_reach_both_ports_are_ready(api: Api) -> None:
     for http in (api.shopper, api.operator):
         assert (await http.get("/livez")).status == 200
-        assert await ready(http) == (200, {"status": "ok"})
+        assert await ready(http) == (200, {"status": "ok", "temporal": "ok"})
 
 
-async def test_what_is_missing_is_named_and_the_process_is_alive(
-    make_api: MakeApi, lonely_api: Api, unreachable: Database, no_temporal: Client
+async def test_without_temporal_it_is_ready_to_take_orders_and_tells_that_they_wait(lonely_api: Api) -> None:
+    for http in (lonely_api.shopper, lonely_api.operator):
+        assert await ready(http) == (200, {"status": "ok", "temporal": "down"})
+    assert "orders_temporal_up 0.0" in await (await lonely_api.operator.get("/metrics")).text()
+
+
+async def test_without_a_database_it_is_alive_and_not_ready(
+    make_api: MakeApi, unreachable: Database, temporal: Client
 ) -> None:
-    status, problem = await ready(lonely_api.shopper)
-    assert (status, [wrong["field"] for wrong in problem["errors"]]) == (503, ["temporal"])
-    api = await make_api(unreachable, no_temporal)
+    api = await make_api(unreachable, temporal)
     status, problem = await ready(api.operator)
-    assert (status, [wrong["field"] for wrong in problem["errors"]]) == (503, ["database", "temporal"])
+    assert (status, [wrong["field"] for wrong in problem["errors"]]) == (503, ["database"])
+    assert "orders_temporal_up 1.0" in await (await api.operator.get("/metrics")).text()
     assert (await api.shopper.get("/livez")).status == 200
 
 
