@@ -1,30 +1,22 @@
 """starter.py and ops.py against a whole running shop."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import psycopg
 import pytest
-import pytest_asyncio
 
-from runtime.stack import Stack
-from runtime.stack_env import isolated_settings
 from tests.builders import an_order_document
-from tests.commands import Ended, command, plain_environment
+from tests.commands import Ended
+from tests.e2e.running import RunningShop
 
 
 class Desk:
-    """Commands beside a running shop, which they find by its `stack.env`."""
+    """Commands beside the running shop, which they find by its `stack.env`."""
 
-    def __init__(self, stack: Stack, home: Path) -> None:
-        self._environment = plain_environment(home)
-        self.url = stack.settings.database_for("orders")
-        self.home = home
-
-    async def run(self, *words: str) -> Ended:
-        """One command."""
-        return await command(self._environment, *words)
+    def __init__(self, shop: RunningShop) -> None:
+        self.run = shop.run
+        self.home = shop.home
+        self._url = shop.settings.database_for("orders")
 
     async def order(self, *words: str) -> Ended:
         """Places an order."""
@@ -32,15 +24,13 @@ class Desk:
 
     async def write(self, statement: str, *values: str) -> None:
         """Past all code of ours."""
-        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+        async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
             await connection.execute(statement.encode(), values)
 
 
-@pytest_asyncio.fixture(scope="module")
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    home = tmp_path_factory.mktemp("home")
-    async with Stack(isolated_settings(home)) as stack:
-        yield Desk(stack, home)
+@pytest.fixture
+def desk(shop: RunningShop) -> Desk:
+    return Desk(shop)
 
 
 def order_id(ended: Ended) -> str:
