@@ -13,13 +13,14 @@ from domain.intake import IntakeProblem, OrderRequest
 from domain.order import OrderStatus
 from runtime.app import run_app
 from runtime.entry import run_entry
+from runtime.links import web_ui_link
 from runtime.logs import configure_logs
 from runtime.settings import load_settings
 from terminal.app import BadInput, screen
 from terminal.follow import exit_code, follow, sentence
 from terminal.intake import Flags, read_request, refused
 from terminal.many import place_many, summary
-from terminal.shop import Shop, known_order, open_database, open_shop, web_ui_link
+from terminal.shop import Shop, known_order, open_database, open_shop
 from terminal.show import orders_table, show_order
 from workflows.names import order_workflow_id
 

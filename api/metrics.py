@@ -23,7 +23,9 @@ class _BacklogGauges(Collector):
         self.temporal_up = False
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        yield GaugeMetricFamily("orders_database_up", "1 when the database answered this scrape.", self.backlog is not None)
+        yield GaugeMetricFamily(
+            "orders_database_up", "1 when the database answered this scrape.", self.backlog is not None
+        )
         yield GaugeMetricFamily("orders_temporal_up", "1 when Temporal answered this scrape.", self.temporal_up)
         if self.backlog is None:
             return

@@ -21,6 +21,7 @@ from domain.messages import CancelAnswer, CancelOrder
 from domain.order import SOLD_STATUSES, UNDONE_STATUSES, OrderStatus
 from domain.views import OrderView, TimelineLine
 from events.relay import start_order
+from runtime.links import web_ui_link
 from runtime.settings import Settings
 from workflows.names import order_workflow_id
 
@@ -86,12 +87,10 @@ async def post_order(request: web.Request) -> web.Response:
 
 
 def _links(order_id: str, settings: Settings) -> OrderLinks:
-    namespace = settings.temporal_namespace or "default"
-    pages = f"http://{settings.bind_host}:{settings.temporal_ui_port}/namespaces/{namespace}/workflows"
     return OrderLinks(
         self=f"/orders/{order_id}",
         timeline=f"/orders/{order_id}/timeline",
-        web_ui=f"{pages}/{order_workflow_id(order_id)}",
+        web_ui=web_ui_link(settings, order_id),
     )
 
 

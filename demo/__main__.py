@@ -15,6 +15,7 @@ from demo.run import Running, place_and_follow, prepare
 from demo.show import Progress, outcome_table
 from domain.books import Books
 from runtime.entry import run_entry
+from runtime.links import web_ui_link
 from runtime.proof import prove
 from runtime.settings import Settings, load_settings
 from runtime.stack import Stack
@@ -22,7 +23,6 @@ from runtime.stack_env import isolated_settings
 from runtime.temporal import connect
 from terminal.app import screen
 from terminal.books import show_books
-from terminal.shop import web_ui_link
 
 LOG = "demo.log"
 

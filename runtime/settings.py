@@ -4,6 +4,7 @@ Sources, the first one wins: the environment, `.env`, `$ORDERS_HOME/stack.env` (
 `.env.example` lists every name with its meaning.
 """
 
+import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -28,6 +29,7 @@ class Settings(BaseSettings):
     orders_home: Path = Path(".local")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     auth_mode: Literal["open"] = "open"
+    open_beyond_loopback: bool = False
 
     database_url: str | None = None
     database_url_orders: str | None = None
@@ -38,6 +40,7 @@ class Settings(BaseSettings):
 
     temporal_address: str | None = None
     temporal_namespace: str | None = None
+    temporal_ui_url: str | None = None
     #: Which build of the code the workers run; None: unversioned, as `make up` runs them.
     build_id: str | None = None
     deployment_name: str = "orders"
@@ -49,8 +52,9 @@ class Settings(BaseSettings):
     courier_webhook_secrets: Annotated[tuple[str, ...], NoDecode] = ()
     fraud_api_base: str | None = None
     smtp_url: str | None = None
-    #: Below the step's start_to_close, so that an attempt ends with our own error.
-    provider_timeout_seconds: float = Field(default=5, gt=0)
+    #: At most half of a step's start_to_close (10 s, `domain.policy`): an attempt has to end with our own error and
+    #: write it down, or it is cut off and its outcome stays unknown.
+    provider_timeout_seconds: float = Field(default=5, gt=0, le=5)
 
     payment_deadline_seconds: float = Field(default=1800, gt=0)
     review_deadline_seconds: float = Field(default=172_800, gt=0)
@@ -89,6 +93,13 @@ class Settings(BaseSettings):
             raise ValueError("write CURRENCY=AMOUNT,CURRENCY=AMOUNT in smallest units")
         return {code.strip(): int(limit) for code, limit in pairs}
 
+    @field_validator("temporal_ui_url")
+    @classmethod
+    def _web_address(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError("an address like https://temporal.example.com")
+        return value
+
     @field_validator("points_currency")
     @classmethod
     def _known_currency(cls, value: str) -> str:
@@ -100,6 +111,18 @@ class Settings(BaseSettings):
         """The database URL of one party's role, or the common one. Raises SettingsError when neither is set."""
         url: str | None = getattr(self, f"database_url_{party}", None) or self.database_url
         return self.need(url, "DATABASE_URL")
+
+    def host_to_bind(self) -> str:
+        """The address that the HTTP API binds to.
+
+        Raises SettingsError for one that others reach while anybody may call the API, unless that is asked for.
+        """
+        if self.auth_mode == "open" and not self.open_beyond_loopback and not _is_loopback(self.bind_host):
+            raise SettingsError(
+                f"BIND_HOST {self.bind_host} is reached from elsewhere and AUTH_MODE=open lets anybody in: "
+                "bind to 127.0.0.1, or set OPEN_BEYOND_LOOPBACK=true where something else keeps others out"
+            )
+        return self.bind_host
 
     def party_urls(self) -> dict[str, str]:
         """The database URLs of the parties' own roles, by party: those that are set."""
@@ -126,6 +149,13 @@ def load_settings(*, from_stack: bool = True, **overrides: object) -> Settings:
         first = error.errors()[0]
         name = str(first["loc"][0]).upper() if first["loc"] else "a setting"
         raise SettingsError(f"{name} is wrong: {first['msg']}") from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _home_from_dotenv() -> str | None:

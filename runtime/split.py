@@ -21,7 +21,8 @@ OWN_SETTINGS: dict[str, frozenset[str]] = {
     "api": _WORKER
     | {"database_url_orders", "database_url_inventory", "database_url_loyalty"}
     | {"stripe_webhook_secrets", "courier_webhook_secrets", "points_currency", "default_payment_method"}
-    | {"auth_mode", "bind_host", "http_port", "ops_port", "temporal_ui_port"},
+    | {"auth_mode", "open_beyond_loopback", "bind_host", "http_port", "ops_port"}
+    | {"temporal_ui_url", "temporal_ui_port"},
     "simulators": frozenset(),
 }
 

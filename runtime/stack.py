@@ -59,7 +59,9 @@ class Stack:
         """All settings, with the addresses and secrets of the servers that are started here."""
 
     async def start(self) -> None:
-        """Starts everything and returns when all is ready. Raises EntryError, and then nothing runs."""
+        """Returns when everything is started and ready. Raises EntryError or SettingsError, and then nothing runs."""
+        if "api" not in self._without:
+            self.settings.host_to_bind()
         if not self._lock.take():
             raise StackError(f"a stack is running already on {self._home.path} (process {self._lock.holder()})")
         try:

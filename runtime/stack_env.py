@@ -103,4 +103,6 @@ def write_stack_env(settings: Settings, *, split: bool = False) -> None:
 def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, bool):
+        return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)

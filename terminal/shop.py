@@ -18,7 +18,7 @@ from events.relay import publish_submitted
 from runtime.entry import EntryError
 from runtime.settings import Settings
 from runtime.temporal import connect
-from workflows.names import Queue, order_workflow_id
+from workflows.names import Queue
 
 #: A command without its servers ends within 10 s; this leaves time for its own start.
 GIVE_UP_SECONDS = 8
@@ -86,11 +86,3 @@ async def known_order(database: Database, order_id: str) -> OrderView:
     if view is None:
         raise EntryError("there is no order with this id: `starter.py list` shows those that are there")
     return view
-
-
-def web_ui_link(settings: Settings, order_id: str) -> str:
-    """The order's page in Temporal's Web UI."""
-    namespace = settings.temporal_namespace or "default"
-    host = "127.0.0.1" if settings.bind_host in {"0.0.0.0", "::"} else settings.bind_host  # noqa: S104 (compared)
-    address = f"http://{host}:{settings.temporal_ui_port}"
-    return f"{address}/namespaces/{namespace}/workflows/{order_workflow_id(order_id)}"

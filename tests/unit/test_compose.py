@@ -80,6 +80,17 @@ def test_every_port_is_open_to_this_machine_only(name: str) -> None:
     assert all(port.startswith("127.0.0.1:") for port in ALL[name].raw.get("ports", []))
 
 
+def test_the_open_api_is_allowed_on_every_address_of_its_container_because_its_ports_are_on_this_machine_only() -> None:
+    api = OURS["api"]
+    settings = Settings(
+        _env_file=None,
+        bind_host=api.environment["BIND_HOST"],
+        open_beyond_loopback=api.environment["OPEN_BEYOND_LOOPBACK"],  # type: ignore[arg-type]
+    )
+    assert settings.host_to_bind() == "0.0.0.0"  # noqa: S104 (compared)
+    assert all(port.startswith("127.0.0.1:") for port in api.raw["ports"])
+
+
 @pytest.mark.parametrize("name", sorted(set(ALL) - set(OURS)))
 def test_every_foreign_image_has_a_full_version(name: str) -> None:
     version = ALL[name].raw["image"].partition(":")[2]

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "events": frozenset({"domain", "adapters", "workflows.names"}),
     "api": frozenset(
         {"domain", "adapters", "workflows.names", "events.relay"}
-        | {"runtime.entry", "runtime.logs", "runtime.settings", "runtime.temporal"}
+        | {"runtime.entry", "runtime.links", "runtime.logs", "runtime.settings", "runtime.temporal"}
     ),
     "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "runtime"}),
     # What every process does at its start.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.links import web_ui_link
 from runtime.settings import Settings, SettingsError, load_settings
 from runtime.stack_env import (
     as_environment,
@@ -120,3 +121,33 @@ def test_an_isolated_stack_takes_nothing_from_the_environment(monkeypatch: pytes
     assert "TEMPORAL_PROFILE" not in environment
     assert "the-real-one" not in environment["DATABASE_URL"]
     assert environment["STRIPE_API_KEY"] != "sk_live"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_an_api_that_lets_anybody_in_may_bind_to_this_machine(host: str) -> None:
+    assert Settings(bind_host=host).host_to_bind() == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "shop.example.com"])  # noqa: S104 (refused)
+def test_an_api_that_lets_anybody_in_is_not_opened_to_others_unless_that_is_asked_for(host: str) -> None:
+    with pytest.raises(SettingsError, match=f"^BIND_HOST {host} .* OPEN_BEYOND_LOOPBACK=true"):
+        Settings(bind_host=host).host_to_bind()
+    assert Settings(bind_host=host, open_beyond_loopback=True).host_to_bind() == host
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PROVIDER_TIMEOUT_SECONDS", "5.1"), ("PROVIDER_TIMEOUT_SECONDS", "nan"), ("TEMPORAL_UI_URL", "temporal:8233")],
+)
+def test_a_setting_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=f"^{name} is wrong"):
+        load_settings()
+
+
+def test_the_link_to_an_orders_page_is_one_that_a_browser_can_open() -> None:
+    page = "/namespaces/default/workflows/order-o1"
+    anywhere = Settings(bind_host="0.0.0.0", open_beyond_loopback=True)  # noqa: S104 (not bound to)
+    assert web_ui_link(anywhere, "o1") == f"http://127.0.0.1:8233{page}"
+    elsewhere = Settings(temporal_ui_url="https://temporal.example.com/")
+    assert web_ui_link(elsewhere, "o1") == f"https://temporal.example.com{page}"
