@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from adapters.database import Database
-from api.app import build_apps
+from api.app import Apps, build_apps
 from api.deps import Deps
 from api.metrics import Metrics
 from api.starts import DirectStarts
@@ -21,7 +21,7 @@ from runtime.logs import configure_logs
 from runtime.settings import Settings, load_settings
 from runtime.temporal import connect_lazily
 
-#: Requests under way may take this long to end when the process is told to stop.
+#: Requests under way may take this long to end when the process is told to stop: all of their time (`api.edge`).
 SHUTDOWN_SECONDS = 10
 
 log = structlog.get_logger(__name__)
@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 async def main() -> int:
     """Serves until told to stop; the requests under way are answered first."""
     settings = load_settings()
+    host = settings.host_to_bind()
     configure_logs(settings.log_level)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -38,8 +39,7 @@ async def main() -> int:
     async with AsyncExitStack() as stack:
         needs = await stack.enter_async_context(dependencies(settings))
         apps = build_apps(needs)
-        await stack.enter_async_context(_serve(apps.operator, settings.bind_host, settings.ops_port, "OPS_PORT"))
-        await stack.enter_async_context(_serve(apps.shopper, settings.bind_host, settings.http_port, "HTTP_PORT"))
+        await stack.enter_async_context(serve(apps, host, settings))
         log.info("api_listening", http_port=settings.http_port, ops_port=settings.ops_port)
         await stop.wait()
         log.info("api_stopping")
@@ -67,17 +67,22 @@ async def dependencies(settings: Settings) -> AsyncIterator[Deps]:
 
 
 @asynccontextmanager
-async def _serve(app: web.Application, host: str, port: int, setting: str) -> AsyncIterator[None]:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
-    await runner.setup()
+async def serve(apps: Apps, host: str, settings: Settings) -> AsyncIterator[None]:
+    """Both ports until the block ends; then neither takes new requests, and those under way are answered."""
+    doors = ((apps.operator, settings.ops_port, "OPS_PORT"), (apps.shopper, settings.http_port, "HTTP_PORT"))
+    runners: list[web.AppRunner] = []
     try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            raise EntryError(f"{setting} {port} on {host} cannot be used: {error.strerror}") from None
+        for app, port, setting in doors:
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+            runners.append(runner)
+            await runner.setup()
+            try:
+                await web.TCPSite(runner, host, port).start()
+            except OSError as error:
+                raise EntryError(f"{setting} {port} on {host} cannot be used: {error.strerror}") from None
         yield
     finally:
-        await runner.cleanup()
+        await asyncio.gather(*(runner.cleanup() for runner in runners))
 
 
 if __name__ == "__main__":

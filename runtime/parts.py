@@ -19,6 +19,8 @@ from runtime.temporal import connect
 from workflows.names import Queue
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Longer than a worker's steps in flight or the API's requests under way may take, with the starts that follow them.
+PATIENCE_SECONDS = 20
 EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 (compared with, not bound to)
 DEFAULT_NAMESPACE = "default"
 
@@ -123,7 +125,7 @@ async def listens(port: int, host: str = LOOPBACK) -> bool:
 def _python(argv: list[str], settings: Settings, environment: Mapping[str, str]) -> Command:
     # Run in the home, so that no `.env` is read a second time: what the stack was told is what its parts are told.
     env = {**environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    return Command(argv, env=env, cwd=settings.orders_home)
+    return Command(argv, env=env, cwd=settings.orders_home, grace_seconds=PATIENCE_SECONDS)
 
 
 def _temporal_binary() -> Path:

@@ -88,20 +88,23 @@ class Keeper:
         delay, failures = FIRST_DELAY_SECONDS, 0
         while not self._stopping.is_set():
             began = time.monotonic()
-            code = await self._run_once()
+            try:
+                end = f"ended with {await self._run_once()}"
+            except OSError as error:  # no memory, no process, no file left: later there may be
+                end = self._last_line = f"cannot be run: {error.strerror or type(error).__name__}"
             if self._stopping.is_set():
                 return
             if time.monotonic() - began >= HEALTHY_SECONDS:
                 delay = FIRST_DELAY_SECONDS
             failures = 0 if self._was_ready else failures + 1
             if failures == HOPELESS_STARTS:
-                self._hopeless = PartError(f"{self.part.name} does not start: {self._last_line or f'exit {code}'}")
+                self._hopeless = PartError(f"{self.part.name} does not start: {self._last_line or end}")
                 return
-            delay = await self._pause(code, delay)
+            delay = await self._pause(end, delay)
 
-    async def _pause(self, code: int, delay: float) -> float:
+    async def _pause(self, end: str, delay: float) -> float:
         held = not self._may_start.is_set()
-        self._tell(self.part.name, f"ended with {code}, {'waits' if held else f'starts again in {delay:g} s'}")
+        self._tell(self.part.name, f"{end}, {'waits' if held else f'starts again in {delay:g} s'}")
         if not held:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay)
@@ -122,10 +125,18 @@ class Keeper:
     async def _probe(self, process: Leashed) -> None:
         if self.part.probe is None:
             return
+        told = ""
         while process.running:
-            if await self.part.probe():
-                self._set_ready()
-                return
+            try:
+                if await self.part.probe():
+                    self._set_ready()
+                    return
+            except Exception as error:
+                # Whatever it is, the part may still become ready, and a person may want to know why it does not.
+                trouble = f"cannot be asked whether it is ready: {type(error).__name__}: {error}"
+                if trouble != told:
+                    self._tell(self.part.name, trouble)
+                told = trouble
             await asyncio.sleep(PROBE_SECONDS)
 
     def _on_line(self, line: str) -> None:

@@ -25,7 +25,8 @@ WORKFLOWS = (OrderWorkflow, MoneyWorkflow)
 
 #: Above this many open orders a worker replays their histories from the server, at four times the CPU.
 CACHED_WORKFLOWS = 2000
-#: What is in flight at a stop may end: longer than a step's time-out, shorter than a supervisor's patience.
+#: Steps in flight at a stop have this long to end: most of their time-out. One that takes longer is given up here and
+#: tried again by another worker. All queues stop at once, so a supervisor waits this long and a little more.
 GRACE_SECONDS = 8
 
 
@@ -51,6 +52,7 @@ async def running_workers(
     Raises SettingsError when a setting of one of the parties is missing.
     """
     version = worker_version(settings)
+    stopping, workers = asyncio.Event(), list[Worker]()
     async with AsyncExitStack() as stack:
         for queue in queues:
             activities = await stack.enter_async_context(open_party(queue, settings, policy))
@@ -67,17 +69,26 @@ async def running_workers(
                 graceful_shutdown_timeout=timedelta(seconds=GRACE_SECONDS),
                 deployment_config=versioned(version),
             )
-            await stack.enter_async_context(worker)
+            workers.append(await stack.enter_async_context(worker))
             if queue is Queue.ORDERS:
-                await stack.enter_async_context(_running_messages(client, settings))
+                await stack.enter_async_context(_running_messages(client, settings, stopping))
         await stack.enter_async_context(told_when_current(client, version))
+        await stack.enter_async_context(_stopping_together(workers, stopping))
         yield
 
 
 @asynccontextmanager
-async def _running_messages(client: Client, settings: Settings) -> AsyncIterator[None]:
+async def _stopping_together(workers: Collection[Worker], stopping: asyncio.Event) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        stopping.set()
+        await asyncio.gather(*(worker.shutdown() for worker in workers))
+
+
+@asynccontextmanager
+async def _running_messages(client: Client, settings: Settings, stop: asyncio.Event) -> AsyncIterator[None]:
     database = Database(settings.database_for(Queue.ORDERS), application="messages")
-    stop = asyncio.Event()
     loops = [
         asyncio.create_task(Relay(database, client).run(stop)),
         asyncio.create_task(Delivery(database, client).run(stop)),

@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
+from aiohttp import web
 from temporalio.client import Client
 
 from adapters.database import Database
+from api.__main__ import serve
+from api.app import Apps
 from events.relay import publish_submitted
 from runtime.ports import free_port
+from runtime.settings import Settings
 from tests.builders import an_order_document, the_fixture_products, unique
 from tests.polling import eventually
 from workflows.names import order_workflow_id
@@ -127,3 +132,37 @@ async def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     assert process.returncode == 1
     (line,) = output.decode().splitlines()
     assert line.startswith(f"error: OPS_PORT {port} on 127.0.0.1 cannot be used")
+
+
+async def test_an_open_api_on_an_address_that_others_reach_is_refused_in_one_line(tmp_path: Path) -> None:
+    process = await start(
+        tmp_path,
+        DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing",
+        TEMPORAL_ADDRESS="127.0.0.1:1",
+        BIND_HOST="0.0.0.0",  # noqa: S104 (refused)
+        HTTP_PORT=str(free_port()),
+        OPS_PORT=str(free_port()),
+    )
+    _, output = await process.communicate()
+    assert process.returncode == 2
+    (line,) = output.decode().splitlines()
+    assert line.startswith("error: BIND_HOST 0.0.0.0 is reached from elsewhere")
+
+
+async def test_both_ports_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    everybody = asyncio.Barrier(2)
+
+    class Waiting(web.AppRunner):
+        async def cleanup(self) -> None:
+            await everybody.wait()
+            await super().cleanup()
+
+    monkeypatch.setattr(web, "AppRunner", Waiting)
+    settings = Settings(_env_file=None, http_port=free_port(), ops_port=free_port())
+    async with asyncio.timeout(10), serve(Apps(web.Application(), web.Application()), "127.0.0.1", settings):
+        assert [await _status(port) for port in (settings.http_port, settings.ops_port)] == [404, 404]
+
+
+async def _status(port: int) -> int:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/") as answer:
+        return answer.status

@@ -1,16 +1,17 @@
 """How the supervisor treats one part of the stack."""
 
 import asyncio
+import errno
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from runtime import supervisor as module
-from runtime.process import Command
+from runtime.process import Command, Leashed
 from runtime.supervisor import Part, PartError, Supervisor
 from tests.polling import eventually
 
@@ -90,3 +91,48 @@ async def test_a_stack_can_be_stopped_while_a_part_waits_for_its_next_start(
     await eventually(waiting)
     async with asyncio.timeout(5):
         await shop.supervisor.stop()
+
+
+async def test_a_part_that_cannot_be_run_for_a_moment_is_told_and_started_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, tries = Leashed.start, 0
+
+    async def short_of_memory(command: Command, on_line: Callable[[str], None]) -> Leashed:
+        nonlocal tries
+        tries += 1
+        if tries == 2:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return await start(command, on_line)
+
+    monkeypatch.setattr(Leashed, "start", short_of_memory)
+    await shop.start("api", SERVING)
+    shop.supervisor["api"].signal(signal.SIGKILL)
+
+    async def told() -> bool:
+        return "api: cannot be run: Cannot allocate memory, starts again in 0.02 s" in shop.told
+
+    await eventually(told)
+    await shop.supervisor["api"].ready()
+
+
+async def test_a_part_that_can_never_be_run_is_given_up_with_the_reason(shop: Shop, tmp_path: Path) -> None:
+    command = Command([sys.executable, "-c", SERVING], cwd=tmp_path / "gone")
+    with pytest.raises(PartError, match=r"^api does not start: cannot be run: No such file or directory$"):
+        await shop.supervisor.start(Part("api", command, ready_line="serving"))
+
+
+async def test_a_part_that_could_not_be_asked_is_asked_again_and_the_trouble_told_once(shop: Shop) -> None:
+    asked = 0
+
+    async def probe() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked < 4:
+            raise ValueError("no such answer")
+        return True
+
+    command = Command([sys.executable, "-c", SERVING], grace_seconds=5)
+    await shop.supervisor.start(Part("api", command, probe=probe))
+    trouble = "api: cannot be asked whether it is ready: ValueError: no such answer"
+    assert shop.told.count(trouble) == 1
