@@ -4,6 +4,7 @@ A failure carries a class name and ids, since histories are read by many people:
 may quote a row or a request, stay in the worker's log at most as their class.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -31,7 +32,10 @@ class _Boundary(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         info = activity.info()
         with structlog.contextvars.bound_contextvars(
-            workflow_id=info.workflow_id, activity=info.activity_type, attempt=info.attempt
+            order_id=_order_id(input.args),
+            workflow_id=info.workflow_id,
+            activity=info.activity_type,
+            attempt=info.attempt,
         ):
             try:
                 return await self.next.execute_activity(input)
@@ -45,6 +49,12 @@ class _Boundary(ActivityInboundInterceptor):
                     type=UnclassifiedError.__name__,
                     non_retryable=info.attempt >= UNCLASSIFIED_TRIES,
                 ) from None
+
+
+def _order_id(arguments: Sequence[Any]) -> str | None:
+    """Whose step this is: every message to an activity says so."""
+    order_id: str | None = getattr(arguments[0], "order_id", None) if arguments else None
+    return order_id
 
 
 def _failure(error: OrderError, attempt: int) -> ApplicationError:
