@@ -22,6 +22,7 @@ from domain.messages import (
     OrderInput,
     ParkClosed,
     ParkedStep,
+    ReviewDecided,
     Screening,
     StatusChange,
     StatusRecorded,
@@ -135,6 +136,18 @@ class OrdersActivities:
                     reason=recorded.reason,
                 )
         return recorded
+
+    @activity.defn
+    async def record_decision(self, decided: ReviewDecided) -> None:
+        """Keeps a reviewer's word in the timeline, beside the screening that asked for it. Idempotent by its stamp."""
+        async with self._database.begin() as connection:
+            await stamp(
+                connection,
+                EffectKey(decided.order_id, Step.SCREEN_ORDER, item="review"),
+                StepState.DONE if decided.approve else StepState.REFUSED,
+                actor=decided.actor,
+                reason=decided.reason,
+            )
 
     @activity.defn
     async def confirm_order(self, step: StepInput) -> StatusRecorded:

@@ -12,15 +12,14 @@ from adapters.courier import Courier, ReferenceCancelled, Shipment
 from adapters.database import Database
 from adapters.http import ProviderRequestRefused
 from adapters.shipments import mark_cancelled, read_address, store_shipment
-from adapters.steps import Stamps, enter, enter_forward, stamp
-from domain.errors import NoServiceToAddress, OrderError, StepFenced
+from adapters.steps import Stamps, asking, enter, enter_forward, stamp, stamp_not_served
+from domain.errors import NoServiceToAddress, NotServed, OrderError, StepFenced
 from domain.keys import EffectKey, Step, shipment_reference
 from domain.messages import ShipmentBooked, ShipmentCancelled, StepInput
 from domain.order import ShipmentStatus, StepState
-from domain.policy import OrderPolicy
 
 #: An answerless booking may land this long after it began (DESIGN, "Fences").
-LOOK_AGAIN_SECONDS: float = OrderPolicy.model_fields["look_again_seconds"].default
+LOOK_AGAIN_SECONDS = 60.0
 
 
 class ShippingActivities:
@@ -44,10 +43,15 @@ class ShippingActivities:
             if stamps.done and stamps.provider_reference:
                 return ShipmentBooked(warehouse=step.item, shipment_id=stamps.provider_reference)
             address = await read_address(connection, step.order_id)
-            await stamp(connection, key, StepState.INTENDED, attempt=activity.info().attempt)
+            began = await stamp(connection, key, StepState.INTENDED, attempt=activity.info().attempt)
         try:
-            shipment = await self._courier.find(reference) if StepState.INTENDED in stamps.states else None
-            shipment = shipment or await self._courier.book(reference, step.item, address)
+            async with asking(self._database, key, activity.info().attempt):
+                shipment = await self._courier.find(reference) if StepState.INTENDED in stamps.states else None
+                shipment = shipment or await self._courier.book(reference, step.item, address)
+        except NotServed:
+            async with self._database.begin() as connection:
+                await stamp_not_served(connection, key, stamps, began)
+            raise
         except NoServiceToAddress as refusal:
             async with self._database.begin() as connection:
                 await stamp(connection, key, StepState.REFUSED, reason=refusal.reason.value)
@@ -63,7 +67,7 @@ class ShippingActivities:
         """Undoes a booking, whether its answer came or not. Harmless twice and when nothing was booked.
 
         Idempotent by the reference. Says when to look again if nothing was found although a booking was sent and never
-        answered: seconds until `look_again_seconds` have passed since it began. Raises CourierUnavailable,
+        answered: seconds until LOOK_AGAIN_SECONDS have passed since it began. Raises CourierUnavailable,
         GatewayProtocolError, NotServed.
         """
         forward = EffectKey(step.order_id, Step.BOOK_SHIPMENT, step.item)
@@ -72,14 +76,12 @@ class ShippingActivities:
             stamps = await enter(connection, forward)
             await stamp(connection, forward, StepState.UNDONE)
             await stamp(connection, undo, StepState.INTENDED, attempt=activity.info().attempt)
-        shipment = await self._courier.cancel(shipment_reference(step.order_id, step.item))
+        async with asking(self._database, undo, activity.info().attempt):
+            shipment = await self._courier.cancel(shipment_reference(step.order_id, step.item))
         async with self._database.begin() as connection:
             await mark_cancelled(connection, step.order_id, step.item)
             await stamp(connection, undo, StepState.DONE, provider_reference=shipment.id if shipment else None)
-        return ShipmentCancelled(
-            found=shipment is not None,
-            look_again_after_seconds=None if shipment else _look_again_after(stamps),
-        )
+        return ShipmentCancelled(look_again_after_seconds=None if shipment else _look_again_after(stamps))
 
     async def _book(self, key: EffectKey, shipment: Shipment) -> ShipmentBooked:
         """Makes the booking ours, unless the cancel came in between: then it is ended at the courier."""

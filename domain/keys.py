@@ -36,6 +36,7 @@ class Step(StrEnum):
     CANCEL_SHIPMENT = "cancel_shipment"
     SETTLE_LATE_MONEY = "settle_late_money"
     RECORD_STATUS = "record_status"
+    RECORD_DECISION = "record_decision"
     PARK_STEP = "park_step"
     CLOSE_PARK = "close_park"
 
@@ -63,3 +64,13 @@ def order_id_for(caller: str, idempotency_key: str) -> str:
 def shipment_reference(order_id: str, warehouse: str) -> str:
     """Our reference at the courier: one booking an order and warehouse, whoever asks and how often."""
     return f"{order_id}:{warehouse}"
+
+
+#: Each compensatable step and its undo, in the order of the saga.
+UNDO_OF = {
+    Step.RESERVE_STOCK: Step.RELEASE_STOCK,
+    Step.BURN_POINTS: Step.RESTORE_POINTS,
+    Step.APPLY_STORE_CREDIT: Step.REFUND_STORE_CREDIT,
+    Step.AUTHORIZE_PAYMENT: Step.RELEASE_PAYMENT,
+    Step.BOOK_SHIPMENT: Step.CANCEL_SHIPMENT,
+}

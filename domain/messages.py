@@ -31,7 +31,7 @@ class OrderResult(_Message):
 
 
 class BegunEffect(_Message):
-    """A forward step that an earlier run of the order's saga has left a stamp of: its undo has work to do."""
+    """A step that an earlier run of the order has begun, or may have on its way: its undo may have work to do."""
 
     step: Step
     item: str = ""
@@ -40,8 +40,8 @@ class BegunEffect(_Message):
 class OpenedOrder(_Message):
     """The order as accepted: frozen amounts in the smallest unit, and the policy it runs under.
 
-    `closed`: nothing is left to do, `status` and `reason` are the result. `begun`: what earlier runs of the order have
-    begun, oldest first; empty in its first run.
+    `closed`: nothing is left to do, `status` and `reason` are the result. `begun`: what earlier runs of the order may
+    have begun, in the order of the saga; empty in its first run.
     """
 
     order_id: str
@@ -96,13 +96,12 @@ class ShipmentBooked(_Message):
 
 
 class ShipmentCancelled(_Message):
-    """What the undo found at the courier.
+    """The courier has no live parcel.
 
-    `look_again_after_seconds` is set when it found nothing although a booking was sent and never answered: the
-    booking may still land, so the undo is called once more after that long.
+    `look_again_after_seconds` is set when it knew none although a booking was sent and never answered: the booking may
+    still land, so the undo is called once more after that long.
     """
 
-    found: bool
     look_again_after_seconds: float | None = None
 
 
@@ -174,6 +173,15 @@ class CancelAnswer(_Message):
 class DecideReview(_Message):
     """Update `decide_review`."""
 
+    approve: bool
+    actor: str
+    reason: str
+
+
+class ReviewDecided(_Message):
+    """A reviewer's word, as it is kept in the order's timeline."""
+
+    order_id: str
     approve: bool
     actor: str
     reason: str

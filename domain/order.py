@@ -69,9 +69,14 @@ class ShipmentStatus(StrEnum):
 
 
 class StepState(StrEnum):
-    """What is known about one effect. `INTENDED` is written before a provider is called."""
+    """What is known about one effect.
+
+    `INTENDED` is written before a provider is called, `NOT_SERVED` when all calls so far certainly had no effect, and
+    `UNKNOWN` when one ended without an answer.
+    """
 
     INTENDED = "intended"
+    NOT_SERVED = "not_served"
     DONE = "done"
     REFUSED = "refused"
     UNKNOWN = "unknown"

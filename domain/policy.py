@@ -7,7 +7,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class OrderPolicy(BaseModel):
-    """The numbers of one order's saga (DESIGN, "The saga"). Tests shrink them, nothing else does."""
+    """The numbers of one order's saga (DESIGN, "The saga"). The deadlines and limits come from settings; the rest
+    only tests change.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -30,9 +32,10 @@ class OrderPolicy(BaseModel):
     longest_wait_seconds: float = 60
     capture_longest_wait_seconds: float = 300
 
-    #: start_to_close of a step, and of one that moves money. The adapters' own time-outs lie below them.
+    #: start_to_close of a step, and of one that asks a provider two or three times in one attempt: each request has
+    #: a time-out of 5 s.
     step_timeout_seconds: float = 10
-    money_timeout_seconds: float = 20
+    several_requests_timeout_seconds: float = 20
 
     #: How long "not now" (429, 503, refused connection) is waited for before it counts as run out.
     not_served_seconds: float = 3600
@@ -49,5 +52,3 @@ class OrderPolicy(BaseModel):
     #: A parked step with a technical cause is tried again after this, doubled up to the longest.
     park_first_wait_seconds: float = 900
     park_longest_wait_seconds: float = 14_400
-    #: A booking without an answer may still land: its undo looks again this long after it began.
-    look_again_seconds: float = 60

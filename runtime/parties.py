@@ -41,6 +41,7 @@ async def open_party(queue: Queue, settings: Settings, policy: OrderPolicy | Non
                     orders.open_order,
                     orders.screen_order,
                     orders.record_status,
+                    orders.record_decision,
                     orders.confirm_order,
                     orders.park_step,
                     orders.close_park,

@@ -44,7 +44,7 @@ QUICK = OrderPolicy(
     longest_wait_seconds=0.1,
     capture_longest_wait_seconds=0.04,
     step_timeout_seconds=2,
-    money_timeout_seconds=2,
+    several_requests_timeout_seconds=2,
 )
 
 Http = TestClient[web.Request, web.Application]

@@ -70,6 +70,10 @@ def _never() -> bool:
     return False
 
 
+def _ignore(_: bool) -> None:
+    pass
+
+
 async def call(
     step: Step,
     argument: BaseModel,
@@ -77,27 +81,33 @@ async def call(
     *,
     summary: str = "",
     interrupted: Callable[[], bool] = _never,
+    not_served: Callable[[bool], None] = _ignore,
+    patience_seconds: float | None = None,
 ) -> Any:
     """Calls the step's activity until it answers, refuses or runs out, and returns its result.
 
     "Not served" is no try: it is waited for by a timer of the workflow, which `interrupted` wakes. Never shorter than
-    the provider asked for.
-    Raises Refused, RunOut, Contradicted, or Interrupted.
+    the provider asked for, and no longer in all than `patience_seconds`, or what the step's policy says. `not_served`
+    is told when such a wait begins and ends. Raises Refused, RunOut, Contradicted, or Interrupted.
     """
     options = options_for(step, policy)
+    patience = options.not_served_seconds if patience_seconds is None else patience_seconds
     tries_left = options.tries
     begun = workflow.now()
     while True:
         try:
             return await _execute(step, argument, options, tries_left, summary)
         except FailureError as failure:
-            wait = _wait_or_raise(failure, options, policy)
+            wait = _wait_or_raise(failure, policy)
         tries_left -= wait.tries_used
         waited = (workflow.now() - begun).total_seconds()
         pause = max(wait.seconds, waited * SHARE_OF_THE_WAIT)
-        if tries_left <= 0 or waited + pause > options.not_served_seconds:
+        if tries_left <= 0 or waited + pause > patience:
             raise RunOut(NotServed.__name__)
-        if await sleep_unless(interrupted, pause, summary=f"{step} is not served, waiting"):
+        not_served(True)
+        woken = await sleep_unless(interrupted, pause, summary=f"{step} is not served, waiting")
+        not_served(False)
+        if woken:
             raise Interrupted
 
 
@@ -131,7 +141,7 @@ class _Wait:
         self.tries_used = tries_used
 
 
-def _wait_or_raise(failure: FailureError, options: StepOptions, policy: OrderPolicy) -> _Wait:
+def _wait_or_raise(failure: FailureError, policy: OrderPolicy) -> _Wait:
     """Turns a failure into the call's ending, or into a wait when the provider was just not serving."""
     cause = failure.cause if isinstance(failure, ActivityError) else failure
     if not isinstance(cause, ApplicationError):

@@ -67,4 +67,4 @@ class CompensationStack:
 
     def _is_set_aside(self, undo: Undo) -> bool:
         """Whether it goes on by itself, so that the next one may begin."""
-        return undo in self._looking_again or self._steps.parking.is_parked(undo.step, undo.item)
+        return undo in self._looking_again or self._steps.is_stuck(undo.step, undo.item)

@@ -14,7 +14,7 @@ from workflows.names import Queue
 
 with workflow.unsafe.imports_passed_through():
     from domain.errors import NON_RETRYABLE
-    from domain.keys import Step
+    from domain.keys import UNDO_OF, Step
     from domain.messages import (
         OpenedOrder,
         PaymentView,
@@ -32,12 +32,13 @@ OPEN_TRIES = 12
 STEP_TRIES = 3
 #: An undo gives back what the shopper owns: it tries harder before it parks.
 UNDO_TRIES = 5
-#: The shopper has been promised nothing yet, but the parcel is booked: try for an hour and a half.
+#: The shopper has been promised nothing yet, but the parcel is booked: twenty tries take an hour.
 CAPTURE_TRIES = 20
 #: After the pivot there is no way back: after this many tries a review item opens, and tries go on.
 INSIST_TRIES = 20
-#: A look-up that the provider does not serve within this is an unknown outcome, and parks.
-LOOK_UP_NOT_SERVED_SECONDS = 30.0
+#: Questions that the provider does not serve within this have no answer: a payment parks, a person is asked. Parked
+#: steps look again with the same patience: their next look is near.
+SHORT_PATIENCE_SECONDS = 30.0
 
 _QUEUES: dict[Queue, dict[Step, type | None]] = {
     Queue.ORDERS: {
@@ -45,6 +46,7 @@ _QUEUES: dict[Queue, dict[Step, type | None]] = {
         Step.SCREEN_ORDER: Screening,
         Step.CONFIRM_ORDER: StatusRecorded,
         Step.RECORD_STATUS: StatusRecorded,
+        Step.RECORD_DECISION: None,
         Step.PARK_STEP: None,
         Step.CLOSE_PARK: None,
     },
@@ -68,18 +70,26 @@ _QUEUES: dict[Queue, dict[Step, type | None]] = {
 _QUEUE_OF = {step: queue for queue, steps in _QUEUES.items() for step in steps}
 _RESULT_OF = {step: result for steps in _QUEUES.values() for step, result in steps.items()}
 
-_UNDOS = {
-    Step.RELEASE_STOCK,
-    Step.RESTORE_POINTS,
-    Step.REFUND_STORE_CREDIT,
-    Step.RELEASE_PAYMENT,
-    Step.CANCEL_SHIPMENT,
-    Step.SETTLE_LATE_MONEY,
+_UNDOS = {*UNDO_OF.values(), Step.SETTLE_LATE_MONEY}
+_RETRIABLE = {
+    Step.CONFIRM_ORDER,
+    Step.COMMIT_STOCK,
+    Step.RECORD_STATUS,
+    Step.RECORD_DECISION,
+    Step.PARK_STEP,
+    Step.CLOSE_PARK,
 }
-_RETRIABLE = {Step.CONFIRM_ORDER, Step.COMMIT_STOCK, Step.RECORD_STATUS, Step.PARK_STEP, Step.CLOSE_PARK}
-_LOOK_UPS = {Step.READ_PAYMENT, Step.ABANDON_PAYMENT}
-#: Two or three requests to the gateway in one attempt, each with a time-out of 5 s: read or create, then move.
-_MOVES_MONEY = {Step.AUTHORIZE_PAYMENT, Step.CAPTURE_PAYMENT, Step.RELEASE_PAYMENT, Step.SETTLE_LATE_MONEY}
+_LOOK_UPS = {Step.READ_PAYMENT, Step.ABANDON_PAYMENT, Step.SCREEN_ORDER}
+#: Two or three requests to a provider in one attempt, each with a time-out of 5 s: look, act, look again.
+_SEVERAL_REQUESTS = {
+    Step.AUTHORIZE_PAYMENT,
+    Step.READ_PAYMENT,
+    Step.ABANDON_PAYMENT,
+    Step.CAPTURE_PAYMENT,
+    Step.RELEASE_PAYMENT,
+    Step.SETTLE_LATE_MONEY,
+    Step.BOOK_SHIPMENT,
+}
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,9 @@ def options_for(step: Step, policy: OrderPolicy) -> StepOptions:
         longest_wait_seconds=(
             policy.capture_longest_wait_seconds if step is Step.CAPTURE_PAYMENT else policy.longest_wait_seconds
         ),
-        timeout_seconds=policy.money_timeout_seconds if step in _MOVES_MONEY else policy.step_timeout_seconds,
+        timeout_seconds=(
+            policy.several_requests_timeout_seconds if step in _SEVERAL_REQUESTS else policy.step_timeout_seconds
+        ),
         not_served_seconds=_not_served(step, policy),
     )
 
@@ -136,5 +148,5 @@ def _first_wait(step: Step, policy: OrderPolicy) -> float:
 
 def _not_served(step: Step, policy: OrderPolicy) -> float:
     if step in _LOOK_UPS:
-        return LOOK_UP_NOT_SERVED_SECONDS
+        return SHORT_PATIENCE_SECONDS
     return policy.booking_not_served_seconds if step is Step.BOOK_SHIPMENT else policy.not_served_seconds

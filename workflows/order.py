@@ -25,7 +25,7 @@ from workflows.review import Review
 from workflows.steps import Steps, Stopped, settle_together
 
 with workflow.unsafe.imports_passed_through():
-    from domain.keys import Step
+    from domain.keys import UNDO_OF, Step
     from domain.messages import (
         CancelAnswer,
         CancelOrder,
@@ -41,7 +41,7 @@ with workflow.unsafe.imports_passed_through():
         StatusRecorded,
         TimelineEntry,
     )
-    from domain.order import PARKABLE, CancelReason, OrderStatus, ParkKind, RedriveAction
+    from domain.order import PARKABLE, SOLD_STATUSES, CancelReason, OrderStatus, ParkKind, RedriveAction
 
 
 @workflow.defn
@@ -89,7 +89,9 @@ class OrderWorkflow:
         try:
             order = await self._open()
             if order.closed:
-                return OrderResult(order_id=self._order_id, status=order.status, reason=order.reason)
+                return self._result()
+            if order.status is OrderStatus.CONFIRMED:
+                return await self._confirm()
             await self._screen(order)
             warehouses = await self._reserve(order)
             await self._pay(order)
@@ -97,9 +99,7 @@ class OrderWorkflow:
             await self._capture(order)
         except Stopped as stopped:
             return await self._unwind(stopped.reason)
-        # The pivot is behind us: nothing un-confirms an order.
-        await self._confirm()
-        return OrderResult(order_id=self._order_id, status=self._status)
+        return await self._confirm()
 
     # --- the steps, in the order of the saga ----------------------------------------------------------------------
 
@@ -120,7 +120,15 @@ class OrderWorkflow:
             [CUSTOMER_ID.value_set(order.customer_id), ORDER_TOTAL.value_set(order.total)]
         )
         self._show()
+        self._remember_earlier_runs(order)
         return order
+
+    def _remember_earlier_runs(self, order: OpenedOrder) -> None:
+        """A run that was terminated or reset left its effects behind: this run finds them, or undoes them."""
+        for effect in order.begun:
+            self._undo.push(UNDO_OF[effect.step], effect.item)
+        if order.status is OrderStatus.COMPENSATING:
+            raise Stopped(order.reason or CancelReason.CANCELLED_BY_OPERATOR)
 
     async def _screen(self, order: OpenedOrder) -> None:
         """A person decides about a suspicious or large order, and while nobody can score it."""
@@ -177,12 +185,14 @@ class OrderWorkflow:
         if order.amount_due:
             await self._payment.capture()
 
-    async def _confirm(self) -> None:
-        """No way back: both are tried until they are done."""
+    async def _confirm(self) -> OrderResult:
+        """The pivot is behind us: nothing un-confirms an order, and both steps are tried until they are done."""
+        self._pivot_passed = True
         recorded: StatusRecorded = await self._steps.insist(Step.CONFIRM_ORDER, keep_trying=True)
-        self._status = recorded.status
+        self._status, self._reason = recorded.status, None
         self._show()
         await self._steps.insist(Step.COMMIT_STOCK, keep_trying=True)
+        return self._result()
 
     # --- the way back ---------------------------------------------------------------------------------------------
 
@@ -191,30 +201,29 @@ class OrderWorkflow:
         self._undoing, self._reason = True, reason
         await self._steps.parking.close_all()
         if not self._undo and self._cancel is None:
-            return await self._end(OrderStatus.REJECTED)
-        await self._record(OrderStatus.COMPENSATING)
+            await self._record(OrderStatus.REJECTED)
+            return self._result()
+        if await self._record(OrderStatus.COMPENSATING) in SOLD_STATUSES:
+            return await self._confirm()  # an earlier run of this order has sold it
         await self._undo.unwind()
-        return await self._end(OrderStatus.CANCELLED_COMPENSATED)
+        await self._payment.release_what_came_since()
+        await self._record(OrderStatus.CANCELLED_COMPENSATED)
+        await self._payment.release_what_came_since()
+        return self._result()
 
-    async def _end(self, status: OrderStatus) -> OrderResult:
-        await self._record(status)
-        return OrderResult(order_id=self._order_id, status=status, reason=self._reason)
+    def _result(self) -> OrderResult:
+        return OrderResult(order_id=self._order_id, status=self._status, reason=self._reason)
 
     # --- what the outside sees ------------------------------------------------------------------------------------
 
-    async def _record(self, status: OrderStatus) -> None:
-        """Tells a new stage in its three places: attribute, search attribute and order row."""
+    async def _record(self, status: OrderStatus) -> OrderStatus:
+        """Tells a new stage in its three places: attribute, search attribute and order row; returns the row's."""
         self._status = status
         self._show()
-        await self._steps.write(
-            Step.RECORD_STATUS,
-            StatusChange(
-                order_id=self._order_id,
-                status=status,
-                reason=self._reason,
-                actor=self._cancel.actor if self._cancel else "system",
-            ),
-        )
+        actor = self._cancel.actor if self._cancel else "system"
+        change = StatusChange(order_id=self._order_id, status=status, reason=self._reason, actor=actor)
+        recorded: StatusRecorded | None = await self._steps.write(Step.RECORD_STATUS, change)
+        return recorded.status if recorded else status
 
     def _show(self) -> None:
         """Search attributes, where they changed, and the page that the Web UI shows."""

@@ -6,7 +6,7 @@ at growing intervals, at once on a payment event or an operator's word. DECISION
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -23,6 +23,8 @@ RETRY_ONLY = frozenset({RedriveAction.RETRY})
 RETRY_OR_COMPENSATE = frozenset({RedriveAction.RETRY, RedriveAction.COMPENSATE})
 RETRY_OR_SKIP = frozenset({RedriveAction.RETRY, RedriveAction.SKIP})
 
+Announce = Callable[[ParkedStep | ParkClosed, "asyncio.Task[None] | None"], "asyncio.Task[None]"]
+
 
 @dataclass
 class _Parked:
@@ -33,17 +35,17 @@ class _Parked:
     waiting: bool = False
     poked: bool = False
     waits: int = 0
-    written: list[asyncio.Task[None]] = field(default_factory=list)
+    written: asyncio.Task[None] | None = None
 
 
 class Parking:
     """All parked steps of one workflow, by step and item.
 
-    `announce` tells the outside world of a park that opened or closed, in a task of its own: a park must be able to
-    move while the database that would show it is down.
+    `announce` tells the outside world of a park that opened or closed, in a task of its own (after the one before): a
+    park must be able to move while the database that would show it is down.
     """
 
-    def __init__(self, order_id: str, announce: Callable[[ParkedStep | ParkClosed], asyncio.Task[None]]) -> None:
+    def __init__(self, order_id: str, announce: Announce) -> None:
         self._order_id = order_id
         self._announce = announce
         self._parked: dict[tuple[Step, str], _Parked] = {}
@@ -60,7 +62,7 @@ class Parking:
         elif parked.notice == notice:
             return
         parked.notice, parked.allowed = notice, allowed
-        parked.written.append(self._announce(notice))
+        parked.written = self._announce(notice, parked.written)
 
     async def wait(
         self,
@@ -92,24 +94,22 @@ class Parking:
         parked.decided = decision or parked.decided
         return decision
 
-    async def close(self, step: Step, item: str, decision: RedriveStep | None = None) -> None:
+    async def close(self, step: Step, item: str) -> None:
         """The step went on: closes its review item, if there is one, in the name of the last operator who decided."""
         parked = self._parked.pop((step, item), None)
         if parked is None:
             return
-        decision = decision or parked.decision or parked.decided
-        await asyncio.gather(*parked.written)
-        await self._announce(
-            ParkClosed(
-                order_id=self._order_id,
-                step=step,
-                item=item,
-                actor=decision.actor if decision else "system",
-                action=decision.action if decision else RedriveAction.RETRY,
-                since=parked.notice.since,
-                reason=decision.reason if decision else None,
-            )
+        decision = parked.decision or parked.decided
+        closed = ParkClosed(
+            order_id=self._order_id,
+            step=step,
+            item=item,
+            actor=decision.actor if decision else "system",
+            action=decision.action if decision else RedriveAction.RETRY,
+            since=parked.notice.since,
+            reason=decision.reason if decision else None,
         )
+        await self._announce(closed, parked.written)
 
     async def close_all(self) -> None:
         """The order is undone: what was parked on the way forward is no question any more."""

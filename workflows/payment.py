@@ -29,6 +29,7 @@ class Payment:
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._unread_events = False
+        self._begun = False
         self.view = PaymentView(status=PaymentStatus.NONE)
 
     def event_arrived(self) -> None:
@@ -38,25 +39,40 @@ class Payment:
 
     async def authorize(self) -> None:
         """Holds the amount due, or learns that the shopper must act. Raises Stopped when the card is declined."""
+        self._begun = True
         await self._settle(Step.AUTHORIZE_PAYMENT, not_done=frozenset({PaymentStatus.NONE}))
 
     async def capture(self) -> None:
         """The pivot: takes the held money. Raises Stopped when the gateway certainly did not."""
-        not_done = frozenset({PaymentStatus.AUTHORIZED})
-        await self._settle(Step.CAPTURE_PAYMENT, not_done=not_done, interruptible=False)
+        await self._settle(
+            Step.CAPTURE_PAYMENT,
+            not_done=frozenset({PaymentStatus.AUTHORIZED}),
+            unknown=frozenset({PaymentStatus.PROCESSING}),
+            interruptible=False,
+        )
         if self.view.status is not PaymentStatus.CAPTURED:
             raise Stopped(self.view.reason or CancelReason.CAPTURE_FAILED)
 
     async def release(self) -> None:
-        """The undo: gives back whatever the gateway holds or took, and again if it reported something meanwhile."""
-        unread = True
-        while unread:
-            self._unread_events = False
-            released = await self._steps.insist(Step.RELEASE_PAYMENT, allowed=RETRY_OR_SKIP)
-            self.view = released or self.view
-            unread = self._unread_events
+        """The undo: gives back whatever the gateway holds or took."""
+        self._begun = True
+        self._unread_events = False
+        released = await self._steps.insist(Step.RELEASE_PAYMENT, allowed=RETRY_OR_SKIP)
+        self.view = released or self.view
 
-    async def _settle(self, step: Step, *, not_done: frozenset[PaymentStatus], interruptible: bool = True) -> None:
+    async def release_what_came_since(self) -> None:
+        """Releases again as long as the gateway reported something after it was last asked."""
+        while self._begun and self._unread_events:
+            await self.release()
+
+    async def _settle(
+        self,
+        step: Step,
+        *,
+        not_done: frozenset[PaymentStatus],
+        unknown: frozenset[PaymentStatus] = frozenset(),
+        interruptible: bool = True,
+    ) -> None:
         """Calls a step until its outcome is known. Unknown is looked up; what stays unknown parks.
 
         The provider's key stays within one series of tries. Only when a look-up says *certainly not done* does the
@@ -69,13 +85,13 @@ class Payment:
             except Refused as refusal:
                 raise Stopped(refusal.reason) from None
             except RunOut as ending:
-                known = await self._look_up()
+                known = await self._look_up(unknown)
                 again = revision == 1 and not ending.not_served
                 if interruptible:
                     self._steps.stop_if_cancelled()
                 if known is None or (known.status in not_done and not again):
                     await self._steps.park(step, ParkKind.TECHNICAL, ending.error)
-                    known = await self._look_up()
+                    known = await self._look_up(unknown)
                 if known is None:
                     continue
                 if known.status in not_done:
@@ -88,12 +104,12 @@ class Payment:
             await self._steps.parking.close(step, "")
             return
 
-    async def _look_up(self) -> PaymentView | None:
+    async def _look_up(self, unknown: frozenset[PaymentStatus]) -> PaymentView | None:
         try:
             view: PaymentView = await self._steps.do(Step.READ_PAYMENT, interruptible=False)
         except (RunOut, Contradicted):
             return None
-        return view
+        return None if view.status in unknown else view
 
     async def wait_until_held(self) -> None:
         """Waits for the gateway's word until the money is held. Raises Stopped when it will not be.
@@ -125,6 +141,9 @@ class Payment:
         match self.view.status:
             case PaymentStatus.AUTHORIZED | PaymentStatus.CAPTURED:
                 return True
+            case PaymentStatus.REFUND_PENDING | PaymentStatus.REFUNDED:
+                # Somebody took the money and gave it back in the gateway's own dashboard.
+                raise Stopped(CancelReason.CANCELLED_BY_OPERATOR)
             case PaymentStatus.DECLINED:
                 raise Stopped(self.view.reason or CancelReason.CARD_DECLINED)
             case PaymentStatus.VOIDED:

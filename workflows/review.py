@@ -9,7 +9,7 @@ from workflows.steps import Steps
 
 with workflow.unsafe.imports_passed_through():
     from domain.keys import Step
-    from domain.messages import DecideReview, OpenedOrder
+    from domain.messages import DecideReview, OpenedOrder, ReviewDecided
     from domain.order import CancelReason
 
 
@@ -42,14 +42,13 @@ class Review:
         Returns early, with None, when a cancel waits: the caller looks.
         """
         policy = self._steps.policy
+        deadline = workflow.now() + timedelta(seconds=policy.review_deadline_seconds)
         self._waiting = True
-        seconds_left = policy.review_deadline_seconds
-        while not self._is_over() and seconds_left > 0:
+        while not self._is_over() and workflow.now() < deadline:
+            left = (deadline - workflow.now()).total_seconds()
             ask_again = self._score is None and not self._is_large(order)
-            pause = min(policy.rescore_every_seconds, seconds_left) if ask_again else seconds_left
-            until = workflow.now() + timedelta(seconds=seconds_left)
-            woken = await self._steps.sleep(self._is_over, pause, waiting_for="a reviewer", until=until)
-            seconds_left -= 0 if woken else pause
+            pause = min(policy.rescore_every_seconds, left) if ask_again else left
+            woken = await self._steps.sleep(self._is_over, pause, waiting_for="a reviewer", until=deadline)
             if ask_again and not woken:
                 await self._ask_scorer()
                 if self._decision is None and self._is_good():
@@ -57,8 +56,15 @@ class Review:
                     return None
         self._waiting = False
         if self._decision is not None:
+            await self._steps.write(Step.RECORD_DECISION, self._decided(order, self._decision))
             return None if self._decision.approve else CancelReason.REVIEW_REJECTED
-        return CancelReason.REVIEW_TIMED_OUT if seconds_left <= 0 else None
+        return None if self._steps.is_cancelled() else CancelReason.REVIEW_TIMED_OUT
+
+    @staticmethod
+    def _decided(order: OpenedOrder, decision: DecideReview) -> ReviewDecided:
+        return ReviewDecided(
+            order_id=order.order_id, approve=decision.approve, actor=decision.actor, reason=decision.reason
+        )
 
     def _is_over(self) -> bool:
         return self._decision is not None or self._steps.is_cancelled()

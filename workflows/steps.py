@@ -8,13 +8,15 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.calls import Contradicted, Interrupted, Refused, RunOut, StepEnded, call, sleep_unless
+from workflows.options import SHORT_PATIENCE_SECONDS
 from workflows.parking import RETRY_ONLY, RETRY_OR_COMPENSATE, Parking
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
 
+    from domain.errors import OrderNotFound
     from domain.keys import Step
-    from domain.messages import MoneyInput, ParkClosed, ParkedStep, RedriveStep, StepInput, TimelineEntry
+    from domain.messages import MoneyInput, ParkClosed, ParkedStep, StepInput, TimelineEntry
     from domain.order import CancelReason, ParkKind, RedriveAction
     from domain.policy import OrderPolicy
 
@@ -51,6 +53,11 @@ class Steps:
         self.parking = Parking(order_id, self._announce)
         self.timeline: list[TimelineEntry] = []
         self.waiting: str | None = None
+        self._not_served: list[tuple[Step, str]] = []
+
+    def is_stuck(self, step: Step, item: str) -> bool:
+        """Whether the step is parked, or waits for a provider that does not serve it."""
+        return self.parking.is_parked(step, item) or (step, item) in self._not_served
 
     def is_cancelled(self) -> bool:
         """Whether a cancel was accepted and the order can still be undone."""
@@ -83,6 +90,8 @@ class Steps:
                 self.policy,
                 summary=item,
                 interrupted=self.is_cancelled if interruptible else _never,
+                not_served=lambda begins: self._mark_not_served((step, item), begins),
+                patience_seconds=SHORT_PATIENCE_SECONDS if self.parking.is_parked(step, item) else None,
             )
         except Interrupted:
             self.stop_if_cancelled()
@@ -110,7 +119,6 @@ class Steps:
         """
         argument = argument or StepInput(order_id=self.order_id, item=item)
         pause = self.policy.longest_wait_seconds if keep_trying else None
-        decision: RedriveStep | None = None
         while True:
             try:
                 result = await self.do(step, item=item, argument=argument, interruptible=False)
@@ -121,11 +129,11 @@ class Steps:
                 kind = ParkKind.TECHNICAL
                 self.parking.open(step, item, kind, ending.error, allowed)
             else:
-                await self.parking.close(step, item, decision)
+                await self.parking.close(step, item)
                 return result
             decision = await self.parking.wait(step, item, self.policy, _never, pause)
             if decision and decision.action is RedriveAction.SKIP:
-                await self.parking.close(step, item, decision)
+                await self.parking.close(step, item)
                 return None
             if decision and kind is ParkKind.DECISION:
                 argument = argument.model_copy(update={"revision": argument.revision + 1})
@@ -168,22 +176,41 @@ class Steps:
         decision = await self.parking.wait(step, item, self.policy, self.is_cancelled)
         self.stop_if_cancelled()
         if decision and decision.action is RedriveAction.COMPENSATE:
-            await self.parking.close(step, item, decision)
+            await self.parking.close(step, item)
             raise Stopped(CancelReason.CANCELLED_BY_OPERATOR)
 
-    def _announce(self, notice: ParkedStep | ParkClosed) -> asyncio.Task[None]:
+    def _mark_not_served(self, key: tuple[Step, str], begins: bool) -> None:
+        if begins:
+            self._not_served.append(key)
+        else:
+            self._not_served.remove(key)
+
+    def _announce(self, notice: ParkedStep | ParkClosed, after: asyncio.Task[None] | None) -> asyncio.Task[None]:
         self._changed()
         step = Step.PARK_STEP if isinstance(notice, ParkedStep) else Step.CLOSE_PARK
-        return asyncio.create_task(self.write(step, notice))
+
+        async def announce() -> None:
+            if after is not None:
+                await after
+            await self.write(step, notice)
+
+        return asyncio.create_task(announce())
 
     async def write(self, step: Step, argument: BaseModel) -> Any:
-        """A write of our own books that has no park, since parks are written there: tried until it is done."""
+        """A write of our own books that has no park, since parks are written there: tried until it is done.
+
+        Gives up, with None, only on an order that the books do not know: then there is nothing to write on.
+        """
+        pause = self.policy.longest_wait_seconds
         while True:
             try:
                 return await call(step, argument, self.policy)
             except StepEnded as ending:
                 workflow.logger.error("write_failed", extra={"step": step.value, "error": ending.error})
-                await workflow.sleep(timedelta(seconds=self.policy.longest_wait_seconds))
+                if ending.error == OrderNotFound.__name__:
+                    return None
+            await workflow.sleep(timedelta(seconds=pause), summary=f"{step} failed, waiting")
+            pause = min(2 * pause, self.policy.park_longest_wait_seconds)
 
     def _note(self, step: Step, item: str, state: str) -> None:
         label = f"{step.value}:{item}" if item else step.value

@@ -8,6 +8,7 @@ import pytest
 from domain.keys import Step
 from domain.policy import OrderPolicy
 from tests.baskets import Basket
+from tests.gates import database_down
 from tests.workflows.till import CAPTURABLE, FOREVER, Till
 
 DAY = 24 * 3600
@@ -161,3 +162,18 @@ async def test_a_gateway_that_refuses_connections_is_waited_for(till: Till) -> N
     await till.shop.simulators.start()
     await asyncio.gather(till.forward(ten_minutes, 120), till.forward(over_an_hour, 900))
     await till.confirmed(ten_minutes, over_an_hour)
+
+
+async def test_money_that_moves_while_another_undo_is_parked_is_given_back_before_the_order_closes(till: Till) -> None:
+    basket = await till.shop.basket()
+    outage = till.shop.gates.fail(basket.order_id, Step.RELEASE_STOCK, database_down)
+    await till.waiting(basket, "pm_card_authenticationRequired", "REQUIRES_ACTION")
+    assert (await till.shop.cancel(basket.order_id))[0] == 202
+    await till.parked(basket, "release_stock")
+    await till.force(basket, "succeeded")
+    assert await till.became(await till.event(basket, "payment_intent.succeeded")) == "delivered"
+    outage.open()
+    await till.shop.retry(basket.order_id, "release_stock")
+    await till.shop.ended(basket.order_id)
+    await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
+    assert len(await till.refunds(basket)) == 1

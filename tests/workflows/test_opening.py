@@ -121,6 +121,10 @@ async def test_a_suspicious_order_goes_on_when_a_reviewer_approves_it(
     await environment.fast_forward(shop.saga(order_id))
     await shop.ended(order_id)
     await shop.assert_clean(basket, order_id)
+    decided = [line for line in await shop.timeline(order_id) if line.item == "review"]
+    assert [(line.step, line.state, line.actor, line.reason) for line in decided] == [
+        ("screen_order", "done", "operator", "a test")
+    ]
 
 
 async def test_a_suspicious_order_is_rejected_by_the_reviewer_or_by_the_deadline(
@@ -193,9 +197,18 @@ async def test_a_person_may_decide_while_the_scorer_stays_down(shop: Shop, envir
 
 async def test_a_scorer_that_says_not_now_is_waited_for(shop: Shop) -> None:
     basket = await shop.basket()
-    await shop.fault("score", "error", on="fraud", order_id=basket.order_id, status=503, retry_after=60, times=5)
+    await shop.fault("score", "error", on="fraud", order_id=basket.order_id, status=503, retry_after=5, times=4)
     order_id = await shop.place(basket)
     await shop.ended(order_id)
-    assert shop.gates.calls(order_id, Step.SCREEN_ORDER) == 6
+    assert shop.gates.calls(order_id, Step.SCREEN_ORDER) == 5
     assert "AWAITING_REVIEW" not in [line.item for line in await shop.timeline(order_id)]
+    await shop.assert_clean(basket, order_id)
+
+
+async def test_a_person_is_asked_when_the_scorer_says_not_now_for_too_long(shop: Shop) -> None:
+    basket = await shop.basket()
+    await shop.fault("score", "error", on="fraud", order_id=basket.order_id, status=503, retry_after=60, times=2)
+    order_id = await shop.place(basket)
+    await shop.ended(order_id)
+    assert "AWAITING_REVIEW" in [line.item for line in await shop.timeline(order_id)]
     await shop.assert_clean(basket, order_id)

@@ -159,3 +159,15 @@ async def test_a_status_that_cannot_be_written_waits_for_the_database(shop: Shop
         shop.gates.fail(basket.order_id, Step.RECORD_STATUS, database_down, item=status, times=25)
         await shop.place(basket, **REFUSED_AT_LAST)
     await asyncio.gather(*(assert_undone(shop, basket) for basket in baskets))
+
+
+async def test_a_provider_that_does_not_serve_an_undo_holds_up_none_of_the_others(shop: Shop) -> None:
+    (basket,) = await baskets_for(shop, 1)
+    outage = await shop.fault("cancel", "error", on="courier", order_id=basket.order_id, status=503, times=100_000)
+    await shop.place_in_real_time(basket, **REFUSED_AT_LAST)
+    for undo in UNDOS[1:]:
+        await shop.gates.ended(basket.order_id, undo, 1)
+    assert await shop.reviews(basket.order_id) == []
+    assert (await shop.view(basket.order_id)).status == "COMPENSATING"
+    await shop.heal(outage)
+    await assert_undone(shop, basket)
