@@ -6,7 +6,7 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; d
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test up down prove record lint lock
+.PHONY: help demo test up down prove bench record lint lock
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ down: $(STAMP) ## Stop a running `make up`
 
 prove: $(STAMP) ## Prove the books of the running shop (ARGS="ORDER --json")
 	@$(PY) ops.py prove $(ARGS)
+
+bench: $(STAMP) ## Measure a shop of its own under many orders, and prove its books (ARGS="--orders 200")
+	@$(PY) -m benchmarks $(ARGS)
 
 record: $(STAMP) ## Record the histories that tests/replay repeats (ARGS=VERSION)
 	@$(PY) -m tests.replay.record $(ARGS)

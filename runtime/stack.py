@@ -105,6 +105,10 @@ class Stack:
             found["database"] = f"postgresql://orders@{LOOPBACK}:{settings.postgres_port}/orders"
         return found
 
+    def pids(self) -> dict[str, int]:
+        """By part that runs: the process from which all of its processes descend."""
+        return self._supervisor.pids()
+
     async def ready(self, part: str) -> None:
         """Waits until a part does its work (again). Raises PartError after a minute."""
         await self._supervisor[part].ready()

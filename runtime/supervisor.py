@@ -53,6 +53,11 @@ class Keeper:
         self._last_line = ""
         self._task = asyncio.create_task(self._keep(), name=f"keep-{part.name}")
 
+    @property
+    def pid(self) -> int | None:
+        """The process that holds the part, all of whose processes descend from it."""
+        return self._process.pid if self._process and self._process.running else None
+
     async def ready(self, within_seconds: float = READY_TIMEOUT_SECONDS) -> None:
         """Waits until the part does its work. Raises PartError after `within_seconds` or when it is hopeless."""
         waiting = asyncio.create_task(self._ready.wait())
@@ -164,6 +169,10 @@ class Supervisor:
     def __getitem__(self, name: str) -> Keeper:
         """The keeper of a part. Raises KeyError when the stack does not run it."""
         return self._keepers[name]
+
+    def pids(self) -> dict[str, int]:
+        """By part that runs: the process from which all of its processes descend."""
+        return {name: keeper.pid for name, keeper in self._keepers.items() if keeper.pid}
 
     async def start(self, part: Part) -> None:
         """Starts a part and returns when it is ready. Raises PartError."""

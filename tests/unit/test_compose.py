@@ -85,7 +85,7 @@ def test_the_open_api_is_allowed_on_every_address_of_its_container_because_its_p
     settings = Settings(
         _env_file=None,
         bind_host=api.environment["BIND_HOST"],
-        open_beyond_loopback=api.environment["OPEN_BEYOND_LOOPBACK"],  # type: ignore[arg-type]
+        open_beyond_loopback=api.environment["OPEN_BEYOND_LOOPBACK"] == "true",
     )
     assert settings.host_to_bind() == "0.0.0.0"  # noqa: S104 (compared)
     assert all(port.startswith("127.0.0.1:") for port in api.raw["ports"])
