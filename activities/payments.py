@@ -7,7 +7,7 @@ nobody knows of.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
@@ -16,8 +16,18 @@ from adapters.database import Database
 from adapters.gateway_effects import GatewayEffects
 from adapters.http import ProviderRequestRefused
 from adapters.payment_gateway import PaymentGateway, Replayed, UnexpectedState
-from adapters.payments import Payment, Terms, mark_declined, read_terms, record_reading, require_terms, store_intent
-from adapters.steps import enter, enter_forward, stamp
+from adapters.payments import (
+    Terms,
+    authorize_refund,
+    mark_declined,
+    read_terms,
+    record_reading,
+    require_captured,
+    require_terms,
+    store_intent,
+    view_of,
+)
+from adapters.steps import asking, enter, enter_forward, stamp
 from adapters.stripe_answers import Intent, IntentStatus, Refund, RefundStatus
 from domain.errors import (
     AuthorizationExpired,
@@ -26,6 +36,7 @@ from domain.errors import (
     PaymentServiceUnavailable,
     RefundFailed,
     Refusal,
+    StepFenced,
 )
 from domain.keys import EffectKey, Step
 from domain.messages import MoneyInput, PaymentView, StepInput
@@ -33,9 +44,6 @@ from domain.order import UNDONE_STATUSES, CancelReason, PaymentStatus, StepState
 
 #: How often the intent may have moved on while one release deals with it: hold, capture, refund, and some to spare.
 ROUNDS = 5
-
-#: Stripe's words for a hold that ran out.
-EXPIRED = frozenset({"automatic", "expired"})
 
 WAITING_FOR_THE_SHOPPER = frozenset(
     {IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.REQUIRES_CONFIRMATION, IntentStatus.REQUIRES_ACTION}
@@ -65,17 +73,19 @@ class PaymentsActivities:
                 return PaymentView(status=PaymentStatus.NONE)
             await _intend(connection, key, terms.intent_id)
         try:
-            intent = await self._own_intent(key, terms)
-            require_terms(intent, step.order_id, terms)
-            if intent.unconfirmed:
-                intent = await self._effects.confirm(intent, key=f"{key}:confirm")
+            async with self._asking(key):
+                intent = await self._own_intent(key, terms)
                 require_terms(intent, step.order_id, terms)
+                if intent.unconfirmed:
+                    intent = await self._effects.confirm(intent, key=f"{key}:confirm")
+                    require_terms(intent, step.order_id, terms)
+                refunds = await self._refunds_of(intent)
         except Refusal as refusal:
             async with self._database.begin() as connection:
                 await mark_declined(connection, step.order_id)
                 await stamp(connection, key, StepState.REFUSED, reason=refusal.reason.value)
             raise
-        view = await self._record(key, intent, await self._refunds_of(intent))
+        view = await self._record(key, intent, refunds)
         if view.status is PaymentStatus.DECLINED and intent.refusal is not None:
             raise intent.refusal(str(key))
         return view
@@ -108,13 +118,14 @@ class PaymentsActivities:
         try:
             if terms.intent_id is None:
                 raise CaptureFailed(str(key))
-            intent = await self._gateway.read_intent(terms.intent_id)
-            require_terms(intent, step.order_id, terms)
-            if intent.status is IntentStatus.REQUIRES_CAPTURE:
-                intent = await self._capture(intent, key)
+            async with self._asking(key):
+                intent = await self._gateway.read_intent(terms.intent_id)
                 require_terms(intent, step.order_id, terms)
-            view = await self._record(forward, intent)
-            _require_captured(intent, key)
+                if intent.status is IntentStatus.REQUIRES_CAPTURE:
+                    intent = await self._effects.capture(intent, key=f"{key}:capture")
+                    require_terms(intent, step.order_id, terms)
+                view = await self._record(forward, intent)
+                require_captured(intent, key)
         except (AuthorizationExpired, CaptureFailed) as refusal:
             async with self._database.begin() as connection:
                 await stamp(connection, key, StepState.REFUSED, reason=refusal.reason.value)
@@ -136,19 +147,32 @@ class PaymentsActivities:
     async def abandon_payment(self, step: StepInput) -> PaymentView:
         """At the deadline: ends an intent that still waits for the shopper; the gateway's answer decides.
 
-        Idempotent by the intent's state. Anything that is further along is only looked up. Raises PaymentMismatch.
+        Idempotent by the intent's state. Anything that is further along is only looked up. The stamps say why the
+        intent ended, or what it had become by then. Raises PaymentMismatch.
         """
         key = EffectKey(step.order_id, Step.ABANDON_PAYMENT, revision=step.revision)
         async with self._database.begin() as connection:
             terms = await read_terms(connection, step.order_id)
+            asked = StepState.INTENDED in (await enter(connection, key)).states
         if terms.intent_id is None:
             return PaymentView(status=PaymentStatus.NONE)
-        intent = await self._gateway.read_intent(terms.intent_id)
-        if intent.status in WAITING_FOR_THE_SHOPPER:
-            intent = await self._effects.cancel(intent, key=f"{key}:cancel")
-        if intent.status is not IntentStatus.CANCELED:
-            require_terms(intent, step.order_id, terms)
-        return await self._record(_forward(step.order_id), intent, await self._refunds_of(intent))
+        async with self._asking(key):
+            intent = await self._gateway.read_intent(terms.intent_id)
+            if intent.status in WAITING_FOR_THE_SHOPPER:
+                asked = True
+                async with self._database.begin() as connection:
+                    await _intend(connection, key, intent.id)
+                intent = await self._effects.cancel(intent, key=f"{key}:cancel")
+            if intent.status is not IntentStatus.CANCELED:
+                require_terms(intent, step.order_id, terms)
+            refunds = await self._refunds_of(intent)
+        view = await self._record(_forward(step.order_id), intent, refunds)
+        if asked:
+            ended = intent.status is IntentStatus.CANCELED
+            async with self._database.begin() as connection:
+                reason = CancelReason.PAYMENT_TIMED_OUT.value if ended else view.status.value
+                await stamp(connection, key, StepState.DONE if ended else StepState.REFUSED, reason=reason)
+        return view
 
     @activity.defn
     async def settle_late_money(self, money: MoneyInput) -> PaymentView:
@@ -178,20 +202,13 @@ class PaymentsActivities:
                 await enter_forward(connection, key)
                 stored = await store_intent(connection, key.order_id, intent)
                 await stamp(connection, key, StepState.INTENDED, provider_reference=stored)
-        except OrderError:
-            # Nobody knows this intent and nobody will confirm it; ending it is tidiness, not safety.
+        except StepFenced:
+            # Nobody will confirm this intent; ending it is tidiness, not safety. One that only could not be stored now
+            # holds nothing either, and the next attempt finds it by its key.
             with suppress(OrderError, UnexpectedState, Replayed, ProviderRequestRefused):
                 await self._gateway.cancel_intent(intent.id, f"{key}:cancel")
             raise
         return intent if stored == intent.id else await self._gateway.read_intent(stored)
-
-    async def _capture(self, intent: Intent, key: EffectKey) -> Intent:
-        try:
-            return await self._effects.capture(intent, key=f"{key}:capture")
-        except AuthorizationExpired:
-            raise
-        except Refusal:
-            raise CaptureFailed(str(key)) from None
 
     async def _release(self, order_id: str, revision: int) -> PaymentView:
         forward, undo = _forward(order_id), EffectKey(order_id, Step.RELEASE_PAYMENT, revision=revision)
@@ -200,8 +217,17 @@ class PaymentsActivities:
             intent_id = (await read_terms(connection, order_id)).intent_id
             await stamp(connection, forward, StepState.UNDONE, provider_reference=intent_id)
             await _intend(connection, undo, intent_id)
-        if intent_id is None:
-            return await self._released(undo, PaymentView(status=PaymentStatus.NONE))
+        view = PaymentView(status=PaymentStatus.NONE)
+        if intent_id is not None:
+            async with self._asking(undo):
+                view = await self._give_back(intent_id, forward, undo)
+        if view.status is not PaymentStatus.REFUND_PENDING:
+            async with self._database.begin() as connection:
+                await stamp(connection, undo, StepState.DONE, provider_reference=intent_id)
+        return view
+
+    async def _give_back(self, intent_id: str, forward: EffectKey, undo: EffectKey) -> PaymentView:
+        """Asks the gateway until nothing is held and nothing is owed, or a refund is on its way."""
         intent = await self._gateway.read_intent(intent_id)
         for _ in range(ROUNDS):
             refunds = await self._refunds_of(intent)
@@ -213,24 +239,25 @@ class PaymentsActivities:
             if intent.status is IntentStatus.SUCCEEDED and owed > 0:
                 await self._refund(intent, owed, refunds, undo)
             elif intent.status in {IntentStatus.CANCELED, IntentStatus.SUCCEEDED}:
-                return await self._released(undo, view)
+                return view
             else:
                 intent = await self._effects.cancel(intent, key=f"{undo}:cancel")
         raise PaymentServiceUnavailable(str(undo))
 
-    async def _released(self, undo: EffectKey, view: PaymentView) -> PaymentView:
-        if view.status is not PaymentStatus.REFUND_PENDING:
-            async with self._database.begin() as connection:
-                await stamp(connection, undo, StepState.DONE, provider_reference=view.intent_id)
-        return view
-
     async def _refund(self, intent: Intent, owed: int, refunds: Sequence[Refund], undo: EffectKey) -> None:
-        """Asks for the refund. The caller lists the intent's refunds again, which is the answer that counts."""
-        failed = sum(refund.status is RefundStatus.FAILED for refund in refunds)
-        if failed >= undo.revision:
+        """Asks for the refund. The caller lists the intent's refunds again, which is the answer that counts.
+
+        The first one is asked for by anybody. A further one is an operator's decision: a revision above the first of a
+        workflow run, which allows the one after those that had failed when it was first attempted, and no other.
+        """
+        failed, number = sum(refund.status is RefundStatus.FAILED for refund in refunds), 1
+        if undo.revision > 1:
+            retry = f"{activity.info().workflow_run_id}:{undo.revision}"
+            async with self._database.begin() as connection:
+                number = await authorize_refund(connection, undo.order_id, retry, failed)
+        if failed >= number:
             raise RefundFailed(str(undo))
-        # One refund key until that refund has failed; a further one is an operator's decision (the next revision).
-        refund_key = str(EffectKey(undo.order_id, Step.RELEASE_PAYMENT, revision=failed + 1))
+        refund_key = str(EffectKey(undo.order_id, Step.RELEASE_PAYMENT, revision=number))
         key = f"{refund_key}:refund:{undo.revision}"
         await self._effects.refund(intent, owed, refunds, refund_key=refund_key, key=key)
 
@@ -249,7 +276,7 @@ class PaymentsActivities:
         async with self._database.begin() as connection:
             stamps = await enter(connection, forward)
             payment = await record_reading(connection, forward.order_id, intent, refunds)
-            view = _view(intent, payment)
+            view = view_of(intent, payment)
             if stamps.undone:
                 return view
             if payment.authorized and not stamps.done:
@@ -259,6 +286,9 @@ class PaymentsActivities:
                 await stamp(connection, forward, StepState.REFUSED, provider_reference=intent.id, reason=reason)
         return view
 
+    def _asking(self, key: EffectKey) -> AbstractAsyncContextManager[None]:
+        return asking(self._database, key, activity.info().attempt)
+
 
 async def _intend(connection: AsyncConnection, key: EffectKey, intent_id: str | None) -> None:
     await stamp(connection, key, StepState.INTENDED, attempt=activity.info().attempt, provider_reference=intent_id)
@@ -266,30 +296,3 @@ async def _intend(connection: AsyncConnection, key: EffectKey, intent_id: str | 
 
 def _forward(order_id: str, revision: int = 1) -> EffectKey:
     return EffectKey(order_id, Step.AUTHORIZE_PAYMENT, revision=revision)
-
-
-def _require_captured(intent: Intent, key: EffectKey) -> None:
-    match intent.status:
-        case IntentStatus.SUCCEEDED:
-            return
-        case IntentStatus.CANCELED:
-            raise AuthorizationExpired(str(key))
-        case IntentStatus.REQUIRES_CAPTURE | IntentStatus.PROCESSING:
-            raise PaymentServiceUnavailable(str(key))
-        case _:
-            raise CaptureFailed(str(key))
-
-
-def _view(intent: Intent, payment: Payment) -> PaymentView:
-    reason = None
-    if payment.status is PaymentStatus.DECLINED and intent.refusal is not None:
-        reason = intent.refusal.reason
-    elif payment.status is PaymentStatus.VOIDED and intent.cancellation_reason in EXPIRED:
-        reason = CancelReason.AUTHORIZATION_EXPIRED
-    return PaymentView(
-        status=payment.status,
-        intent_id=intent.id,
-        captured=payment.captured,
-        refunded=payment.refunded,
-        reason=reason,
-    )

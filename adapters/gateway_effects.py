@@ -6,10 +6,11 @@ nothing is in flight under the key, and a look-up says that the effect is certai
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 
 from adapters.payment_gateway import AlreadyRefunded, PaymentGateway, Replayed, UnexpectedState
-from adapters.stripe_answers import Intent, Refund
-from domain.errors import PaymentServiceUnavailable
+from adapters.stripe_answers import Intent, IntentStatus, Refund
+from domain.errors import AuthorizationExpired, CaptureFailed, PaymentServiceUnavailable, Refusal
 
 #: A gateway that keeps this many failures for one effect is down: the step's own tries go on later.
 KEYS = 5
@@ -22,12 +23,14 @@ class GatewayEffects:
         self._gateway = gateway
 
     async def create(self, order_id: str, amount: int, currency: str, payment_method: str, *, key: str) -> Intent:
-        """A new intent. A second one may come of an answer that was lost for good: unconfirmed, it holds nothing."""
+        """An intent that has not ended. A second one may come of an answer that was lost for good, or of one that was
+        ended before we knew it: unconfirmed, it holds nothing.
+        """
         for provider_key in _keys(key):
-            try:
-                return await self._gateway.create_intent(order_id, amount, currency, payment_method, provider_key)
-            except Replayed:
-                continue
+            with suppress(Replayed):
+                intent = await self._gateway.create_intent(order_id, amount, currency, payment_method, provider_key)
+                if intent.status is not IntentStatus.CANCELED:
+                    return intent
         raise PaymentServiceUnavailable(key)
 
     async def confirm(self, intent: Intent, *, key: str) -> Intent:
@@ -35,8 +38,16 @@ class GatewayEffects:
         return await self._ask(self._gateway.confirm_intent, intent, key)
 
     async def capture(self, intent: Intent, *, key: str) -> Intent:
-        """Captures an intent that was just read; answers with the intent as it then is."""
-        return await self._ask(self._gateway.capture_intent, intent, key)
+        """Captures an intent that was just read; answers with the intent as it then is.
+
+        Raises AuthorizationExpired, and CaptureFailed for any other refusal.
+        """
+        try:
+            return await self._ask(self._gateway.capture_intent, intent, key)
+        except AuthorizationExpired:
+            raise
+        except Refusal:
+            raise CaptureFailed(key) from None
 
     async def cancel(self, intent: Intent, *, key: str) -> Intent:
         """Cancels an intent that was just read; answers with the intent as it then is."""

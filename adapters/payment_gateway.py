@@ -104,7 +104,7 @@ def _require_understood(answer: Answer) -> None:
 class PaymentGateway:
     """Client of the gateway. Every effect takes an idempotency key: under the same key it happens once.
 
-    Raises Replayed where an answer is an old one; a created intent is the same one whenever it is told.
+    Raises Replayed where an answer is an old one; a created intent is then read afresh.
     """
 
     def __init__(self, api_key: str, *, base_url: str | None = None, timeout_seconds: float) -> None:
@@ -120,7 +120,10 @@ class PaymentGateway:
         self._refunds = client.v1.refunds
 
     async def create_intent(self, order_id: str, amount: int, currency: str, payment_method: str, key: str) -> Intent:
-        """A new intent, unconfirmed: it moves no money. Raises CardDeclined when there is no such payment method."""
+        """The intent under this key: made now and unconfirmed (it moves no money), or made before and read again.
+
+        Raises CardDeclined when there is no such payment method.
+        """
         params = {
             "amount": amount,
             "currency": currency.lower(),
@@ -131,7 +134,9 @@ class PaymentGateway:
         }
         # The SDK's types follow its newest API version, these parameters the pinned one.
         created = await _called(self._intents.create_async(cast(Any, params), {"idempotency_key": key}))
-        return parse_intent(created.to_dict())
+        intent = parse_intent(created.to_dict())
+        # The kept answer tells the intent of then; it may have been confirmed or cancelled since.
+        return await self.read_intent(intent.id) if _is_old(created) else intent
 
     async def confirm_intent(self, intent_id: str, key: str) -> Intent:
         """Asks for the money. Raises UnexpectedState, or the Refusal of a declined card."""
@@ -197,9 +202,13 @@ async def _items(list_async: Callable[[Any], Awaitable[stripe.StripeObject]], **
 async def _fresh(call: Awaitable[stripe.StripeObject]) -> dict[str, Any]:
     """The body of an answer that tells of now."""
     told = await _called(call)
-    if told.last_response is not None and _is_replay(told.last_response.headers):
+    if _is_old(told):
         raise Replayed
     return told.to_dict()
+
+
+def _is_old(told: stripe.StripeObject) -> bool:
+    return told.last_response is not None and _is_replay(told.last_response.headers)
 
 
 async def _called(call: Awaitable[Value]) -> Value:

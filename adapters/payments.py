@@ -12,9 +12,17 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.stripe_answers import Intent, IntentStatus, Refund, RefundStatus
-from adapters.tables import money_movements, orders, payments, refunds
-from domain.errors import OrderNotFound, PaymentMismatch
-from domain.order import OrderStatus, PaymentStatus
+from adapters.tables import money_movements, orders, payments, refund_retries, refunds
+from domain.errors import (
+    AuthorizationExpired,
+    CaptureFailed,
+    OrderNotFound,
+    PaymentMismatch,
+    PaymentServiceUnavailable,
+)
+from domain.keys import EffectKey
+from domain.messages import PaymentView
+from domain.order import CancelReason, OrderStatus, PaymentStatus
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,9 @@ _RANKS = {
     PaymentStatus.VOIDED: 3,
 }
 
+#: Stripe's words for a hold that ran out.
+_EXPIRED = frozenset({"automatic", "expired"})
+
 _REFUND_RANKS = {RefundStatus.PENDING: 0, RefundStatus.SUCCEEDED: 1, RefundStatus.FAILED: 2}
 
 
@@ -86,6 +97,22 @@ def require_terms(intent: Intent, order_id: str, terms: Terms) -> None:
     whole = intent.status is not IntentStatus.SUCCEEDED or intent.amount_received == terms.amount
     if not (ours and same and whole):
         raise PaymentMismatch(f"{order_id} {intent.id}")
+
+
+def require_captured(intent: Intent, key: EffectKey) -> None:
+    """The money must be taken. Raises AuthorizationExpired or CaptureFailed when it certainly is not.
+
+    Raises PaymentServiceUnavailable while it may yet be.
+    """
+    match intent.status:
+        case IntentStatus.SUCCEEDED:
+            return
+        case IntentStatus.CANCELED:
+            raise AuthorizationExpired(str(key))
+        case IntentStatus.REQUIRES_CAPTURE | IntentStatus.PROCESSING:
+            raise PaymentServiceUnavailable(str(key))
+        case _:
+            raise CaptureFailed(str(key))
 
 
 async def store_intent(connection: AsyncConnection, order_id: str, intent: Intent) -> str:
@@ -143,6 +170,35 @@ async def record_reading(
     return Payment(status, authorized, captured, refunded)
 
 
+def view_of(intent: Intent, payment: Payment) -> PaymentView:
+    """What a recorded reading says to the saga."""
+    reason = None
+    if payment.status is PaymentStatus.DECLINED and intent.refusal is not None:
+        reason = intent.refusal.reason
+    elif payment.status is PaymentStatus.VOIDED and intent.cancellation_reason in _EXPIRED:
+        reason = CancelReason.AUTHORIZATION_EXPIRED
+    return PaymentView(
+        status=payment.status,
+        intent_id=intent.id,
+        captured=payment.captured,
+        refunded=payment.refunded,
+        reason=reason,
+    )
+
+
+async def authorize_refund(connection: AsyncConnection, order_id: str, retry: str, failed: int) -> int:
+    """Which refund of the order this retry by an operator may make: the one after the `failed` that are known now.
+
+    Idempotent by `retry`: what it was given first stands, however many have failed since.
+    """
+    row = insert(refund_retries).values(order_id=order_id, retry=retry, number=failed + 1)
+    await connection.execute(row.on_conflict_do_nothing(index_elements=["order_id", "retry"]))
+    given = select(refund_retries.c.number).where(
+        refund_retries.c.order_id == order_id, refund_retries.c.retry == retry
+    )
+    return int((await connection.execute(given)).scalar_one())
+
+
 def _status(recorded: PaymentStatus, intent: Intent, authorized: int) -> PaymentStatus:
     told = _STATUSES.get(intent.status)
     if told is None:
@@ -162,7 +218,8 @@ async def _record_refunds(
     connection: AsyncConnection, order_id: str, intent: Intent, found: Sequence[Refund]
 ) -> tuple[int, bool]:
     """What is refunded by now, and whether a refund is still pending."""
-    rows = await connection.execute(select(refunds).where(refunds.c.intent_id == intent.id))
+    query = select(refunds).where(refunds.c.order_id == order_id, refunds.c.intent_id == intent.id)
+    rows = await connection.execute(query)
     known = {row.refund_key: (RefundStatus(row.status), int(row.amount)) for row in rows}
     for refund in found:
         before = known[refund.refund_key][0] if refund.refund_key in known else None

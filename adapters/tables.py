@@ -62,11 +62,7 @@ orders = Table(
     CheckConstraint("total >= 0 AND points >= 0 AND store_credit >= 0 AND amount_due >= 0", name="amounts"),
     CheckConstraint("amount_due = total - points - store_credit", name="amount_due"),
     CheckConstraint("status = stage OR status = 'NEEDS_REVIEW'", name="stage"),
-    Index(
-        "ix_orders_open",
-        "status",
-        postgresql_where=text("status NOT IN ('CANCELLED_COMPENSATED', 'REJECTED')"),
-    ),
+    Index("ix_orders_status", "status", "created_at"),
     Index("ix_orders_created_at", "created_at"),
 )
 
@@ -126,7 +122,8 @@ outbox = Table(
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("next_attempt_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("last_error", Text),
-    Index("ix_outbox_unpublished", "type", "next_attempt_at", postgresql_where=text("published_at IS NULL")),
+    # Only these are published by the relay; the others have consumers that keep their own place.
+    Index("ix_outbox_submitted", "sequence", postgresql_where=text("published_at IS NULL AND type = 'OrderSubmitted'")),
 )
 
 #: What is known of every effect, append-only. A row with state `undone` is the tombstone of its key.
@@ -170,6 +167,7 @@ review_items = Table(
         unique=True,
         postgresql_where=text("closed_at IS NULL"),
     ),
+    Index("ix_review_items_order_id", "order_id"),
 )
 
 # --- inventory --------------------------------------------------------------------------------------------------
@@ -250,7 +248,7 @@ points_movements = Table(
     Column("customer_id", Text, nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("amount", BigInteger, nullable=False),
-    Column("order_id", Text),
+    Column("order_id", Text, index=True),
     Column("actor", Text, nullable=False, server_default="system"),
     _at(),
 )
@@ -264,7 +262,7 @@ credit_movements = Table(
     Column("currency", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("amount", BigInteger, nullable=False),
-    Column("order_id", Text),
+    Column("order_id", Text, index=True),
     Column("actor", Text, nullable=False, server_default="system"),
     _at(),
 )
@@ -324,6 +322,17 @@ refunds = Table(
     CheckConstraint("status IN ('pending', 'succeeded', 'failed')", name="status"),
 )
 
+#: An operator's retry (a workflow run and its revision) and the one refund that it allows, counted from 1.
+refund_retries = Table(
+    "refund_retries",
+    metadata,
+    Column("order_id", Text, primary_key=True),
+    Column("retry", Text, primary_key=True),
+    Column("number", Integer, nullable=False),
+    _at(),
+    CheckConstraint("number > 0", name="number"),
+)
+
 #: Webhook events under their provider's id: ids and types only, never their body.
 webhook_inbox = Table(
     "webhook_inbox",
@@ -343,6 +352,8 @@ webhook_inbox = Table(
     Column("settled_at", DateTime(timezone=True)),
     CheckConstraint("state IN ('waiting', 'delivered', 'ignored', 'set_aside')", name="state"),
     Index("ix_webhook_inbox_waiting", "next_attempt_at", postgresql_where=text("state = 'waiting'")),
+    Index("ix_webhook_inbox_set_aside", "received_at", postgresql_where=text("state = 'set_aside'")),
+    Index("ix_webhook_inbox_settled", "settled_at", postgresql_where=text("state IN ('delivered', 'ignored')")),
 )
 
 # --- shipping ---------------------------------------------------------------------------------------------------

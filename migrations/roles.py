@@ -38,6 +38,7 @@ GRANTS: dict[str, dict[str, str]] = {
         "payments": "SELECT",
         "money_movements": "SELECT",
         "refunds": "SELECT",
+        "refund_retries": "SELECT",
         "shipments": "SELECT, UPDATE (status, updated_at)",
     },
     "inventory": {
@@ -62,6 +63,7 @@ GRANTS: dict[str, dict[str, str]] = {
         "payments": "SELECT, INSERT, UPDATE (status, amount, authorized, captured, refunded, next_action, updated_at)",
         "money_movements": _BOOK,
         "refunds": "SELECT, INSERT, UPDATE (status, updated_at)",
+        "refund_retries": _BOOK,
     },
     "shipping": {
         "order_contacts": "SELECT (order_id, shipping_address)",

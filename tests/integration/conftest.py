@@ -27,6 +27,7 @@ from runtime.settings import Settings
 from tests.builders import the_fixture_products
 from tests.conftest import MakeDatabase
 from tests.integration.stand_ins import MoneyStandIn, OrderStandIn
+from tests.integration.till import Till, a_till
 from workflows.names import SEARCH_ATTRIBUTES, Queue
 
 Http = TestClient[web.Request, web.Application]
@@ -130,6 +131,20 @@ async def refusing_api(make_database: MakeDatabase, no_temporal: Client) -> Asyn
     await the_fixture_products(database)
     async with _apis() as make:
         yield await make(database, no_temporal)
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened_till(make_database: MakeDatabase) -> AsyncIterator[Till]:
+    """The payments party with a gateway and a database for all tests of a module: each has orders of its own."""
+    async with a_till(await make_database()) as one:
+        yield one
+
+
+@pytest_asyncio.fixture
+async def till(opened_till: Till) -> Till:
+    """The module's till with a gateway that is well."""
+    await opened_till.forget_faults()
+    return opened_till
 
 
 async def _count_rows(database: Database) -> dict[str, int]:

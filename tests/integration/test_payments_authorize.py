@@ -1,15 +1,14 @@
 """Holding the money: one intent an order, confirmed once, whatever is lost, repeated or late."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from domain.errors import (
     AuthenticationFailed,
     CardDeclined,
+    DatabaseUnavailable,
     GatewayProtocolError,
     NotServed,
     OrderNotFound,
@@ -21,20 +20,7 @@ from domain.errors import (
 )
 from domain.order import CancelReason, PaymentStatus
 from tests.builders import a_customer
-from tests.conftest import MakeDatabase
-from tests.integration.till import DUE, Till, a_till
-
-
-@pytest_asyncio.fixture(scope="module")
-async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
-    async with a_till(await make_database()) as one:
-        yield one
-
-
-@pytest_asyncio.fixture
-async def till(shop: Till) -> Till:
-    await shop.forget_faults()
-    return shop
+from tests.integration.till import DUE, Till
 
 
 async def test_the_amount_due_is_held_and_nothing_is_taken(till: Till) -> None:
@@ -254,3 +240,41 @@ async def test_the_next_revision_of_the_key_confirms_the_same_intent(till: Till)
     await till.authorize(order_id, revision=2)
     await till.read_until(order_id, PaymentStatus.AUTHORIZED)
     assert (await till.at_gateway(order_id))["authorized"] == DUE
+
+
+async def test_a_database_that_fails_between_the_create_and_the_store_costs_the_shopper_nothing(
+    till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id = await till.order()
+
+    async def broken(*_: object) -> str:
+        raise DatabaseUnavailable("OperationalError")
+
+    with monkeypatch.context() as outage:
+        outage.setattr("activities.payments.store_intent", broken)
+        with pytest.raises(DatabaseUnavailable):
+            await till.authorize(order_id)
+    assert await till.calls(order_id, "cancel") == []
+    await till.authorize(order_id)
+    await till.read_until(order_id, PaymentStatus.AUTHORIZED)
+    assert (await till.at_gateway(order_id))["authorized"] == DUE
+
+
+async def test_an_intent_that_was_ended_before_it_was_ours_is_replaced_by_a_new_one(
+    till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id = await till.order()
+
+    async def broken(*_: object) -> str:
+        raise DatabaseUnavailable("OperationalError")
+
+    with monkeypatch.context() as outage:
+        outage.setattr("activities.payments.store_intent", broken)
+        with pytest.raises(DatabaseUnavailable):
+            await till.authorize(order_id)
+    ended = (await till.at_gateway(order_id))["id"]
+    await till.desk.intents.cancel_async(ended)
+    await till.authorize(order_id)
+    view = await till.read_until(order_id, PaymentStatus.AUTHORIZED)
+    assert view.intent_id != ended
+    assert await till.held(order_id) == DUE

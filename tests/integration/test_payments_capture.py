@@ -1,10 +1,8 @@
 """The pivot: the held money is taken once, or it is certain that it was not."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from domain.errors import (
     AuthorizationExpired,
@@ -16,22 +14,9 @@ from domain.errors import (
     StepFenced,
 )
 from domain.order import CancelReason, PaymentStatus
-from tests.conftest import MakeDatabase
-from tests.integration.till import DUE, Till, a_till
+from tests.integration.till import DUE, Till
 
 EIGHT_DAYS = 8 * 24 * 3600
-
-
-@pytest_asyncio.fixture(scope="module")
-async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
-    async with a_till(await make_database()) as one:
-        yield one
-
-
-@pytest_asyncio.fixture
-async def till(shop: Till) -> Till:
-    await shop.forget_faults()
-    return shop
 
 
 async def test_the_held_money_is_taken_in_full(till: Till) -> None:

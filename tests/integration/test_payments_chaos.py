@@ -5,16 +5,13 @@ Each order gets its own random story from a seed: attempts, undos and look-ups a
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from domain.errors import OrderError
 from domain.order import PaymentStatus
-from tests.conftest import MakeDatabase
-from tests.integration.till import DUE, Till, a_till
+from tests.integration.till import DUE, Till
 from tests.polling import eventually
 
 ORDERS_A_SEED = 6
@@ -28,18 +25,6 @@ FAULTS: list[dict[str, Any]] = [
     {"mode": "delay", "delay_ms": 30},
 ]
 OPS = ["create", "confirm", "capture", "cancel", "refund", "read"]
-
-
-@pytest_asyncio.fixture(scope="module")
-async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
-    async with a_till(await make_database()) as one:
-        yield one
-
-
-@pytest_asyncio.fixture
-async def till(shop: Till) -> Till:
-    await shop.forget_faults()
-    return shop
 
 
 async def a_story(till: Till, chance: random.Random) -> str:

@@ -1,27 +1,13 @@
 """The deadline, and money that moves after an order has ended."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
+from adapters.orders import read_timeline
 from domain.errors import PaymentMismatch, PaymentServiceUnavailable
 from domain.order import CancelReason, PaymentStatus
-from tests.conftest import MakeDatabase
-from tests.integration.till import DUE, Till, a_till
-
-
-@pytest_asyncio.fixture(scope="module")
-async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
-    async with a_till(await make_database()) as one:
-        yield one
-
-
-@pytest_asyncio.fixture
-async def till(shop: Till) -> Till:
-    await shop.forget_faults()
-    return shop
+from tests.integration.till import DUE, Till
 
 
 async def an_undone_order(till: Till) -> tuple[str, str]:
@@ -39,6 +25,22 @@ async def test_at_the_deadline_a_payment_that_waits_for_the_shopper_is_ended_at_
     view = await till.abandon(order_id)
     assert (view.status, view.reason) == (PaymentStatus.VOIDED, None)
     assert (await till.at_gateway(order_id))["status"] == "canceled"
+
+
+async def test_the_timeline_tells_that_the_deadline_ended_the_payment_even_when_the_answer_was_lost(till: Till) -> None:
+    order_id = await till.order("pm_card_authenticationRequired")
+    await till.authorize(order_id)
+    await till.desk.fault(op="cancel", mode="drop")
+    with pytest.raises(PaymentServiceUnavailable):
+        await till.abandon(order_id)
+    assert ("abandon_payment", "intended") in await till.stamps(order_id)
+    assert (await till.abandon(order_id)).status is PaymentStatus.VOIDED
+    timeline = await read_timeline(till.database, order_id) or []
+    assert [(line.state, line.reason) for line in timeline if line.step == "abandon_payment"] == [
+        ("intended", None),
+        ("unknown", "PaymentServiceUnavailable"),
+        ("done", "PAYMENT_TIMED_OUT"),
+    ]
 
 
 async def test_at_the_deadline_a_hold_is_left_as_it_is(till: Till) -> None:
@@ -93,6 +95,7 @@ async def test_money_taken_in_the_moment_of_the_deadline_goes_on(till: Till) -> 
     await till.desk.intents.capture_async(str(view.intent_id))
     await till.let_go(fault)
     assert (await deadline).status is PaymentStatus.CAPTURED
+    assert {("abandon_payment", "intended"), ("abandon_payment", "refused")} <= await till.stamps(order_id)
 
 
 async def test_at_the_deadline_an_intent_over_another_amount_is_not_ours_to_go_on_with(till: Till) -> None:

@@ -1,28 +1,14 @@
 """The undo of a payment: what is held is cancelled, what is taken is given back, once, and nothing is forgotten."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
+from adapters.stripe_answers import RefundStatus
 from domain.errors import PaymentServiceUnavailable, RefundFailed
 from domain.order import PaymentStatus
-from tests.conftest import MakeDatabase
-from tests.integration.till import DUE, Till, a_till
-
-
-@pytest_asyncio.fixture(scope="module")
-async def shop(make_database: MakeDatabase) -> AsyncIterator[Till]:
-    async with a_till(await make_database()) as one:
-        yield one
-
-
-@pytest_asyncio.fixture
-async def till(shop: Till) -> Till:
-    await shop.forget_faults()
-    return shop
+from tests.integration.till import DUE, Till
 
 
 async def a_pending_refund(till: Till) -> tuple[str, str]:
@@ -209,3 +195,53 @@ async def test_an_old_reading_that_is_recorded_late_takes_nothing_back(till: Til
     await late
     row = await till.row(order_id)
     assert (row.status, row.authorized, row.captured) == ("CAPTURED", DUE, DUE)
+
+
+async def a_refund_that_fails(till: Till, order_id: str, revision: int, *, of_run: str) -> None:
+    """This retry asks for a refund, the bank takes it and then sends the money back."""
+    await till.desk.fault(op="refund", mode="pending")
+    assert (await till.release(order_id, revision, of_run=of_run)).status is PaymentStatus.REFUND_PENDING
+    refunds = await till.gateway.list_refunds((await till.row(order_id)).intent_id)
+    (pending,) = [refund for refund in refunds if refund.status is RefundStatus.PENDING]
+    await till.desk.control("POST", f"refunds/{pending.id}", status="failed")
+
+
+async def test_each_retry_by_an_operator_makes_exactly_one_new_refund_however_many_failed_before(till: Till) -> None:
+    order_id = await till.a_captured_order()
+    for revision in (1, 2, 3):
+        await a_refund_that_fails(till, order_id, revision, of_run="saga")
+        for _ in range(2):
+            with pytest.raises(RefundFailed):
+                await till.release(order_id, revision, of_run="saga")
+    # A later run begins at its first revision: nobody has asked it for a refund yet.
+    with pytest.raises(RefundFailed):
+        await till.release(order_id, of_run="late money")
+    await a_refund_that_fails(till, order_id, 2, of_run="late money")
+    for run, revision in (("late money", 2), ("late money", 1), ("saga", 3), ("saga", 2)):
+        with pytest.raises(RefundFailed):
+            await till.release(order_id, revision, of_run=run)
+    assert (await till.release(order_id, 3, of_run="late money")).status is PaymentStatus.REFUNDED
+    assert sorted(await till.refund_rows(order_id)) == [("failed", DUE)] * 4 + [("succeeded", DUE)]
+    assert await till.kept(order_id) == 0
+
+
+async def test_two_retries_at_once_of_a_failed_refund_give_the_money_back_once(till: Till) -> None:
+    order_id = await till.a_captured_order()
+    await a_refund_that_fails(till, order_id, 1, of_run="saga")
+    retries = (till.release(order_id, revision, of_run=run) for run in ("saga", "late money") for revision in (2, 2))
+    await asyncio.gather(*retries, return_exceptions=True)
+    assert (await till.release(order_id, 2, of_run="saga")).status is PaymentStatus.REFUNDED
+    assert sorted(await till.refund_rows(order_id)) == [("failed", DUE), ("succeeded", DUE)]
+    assert await till.kept(order_id) == 0
+
+
+async def test_an_undo_without_an_answer_is_told_as_unknown_and_then_as_done(till: Till) -> None:
+    order_id = await till.a_captured_order()
+    await till.desk.fault(op="refund", mode="drop")
+    with pytest.raises(PaymentServiceUnavailable):
+        await till.release(order_id)
+    stamps = await till.stamps(order_id)
+    assert {("release_payment", "intended"), ("release_payment", "unknown")} <= stamps
+    assert ("release_payment", "done") not in stamps
+    await till.release(order_id)
+    assert ("release_payment", "done") in await till.stamps(order_id)

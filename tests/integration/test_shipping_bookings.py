@@ -139,7 +139,7 @@ async def test_an_address_without_service_is_a_refusal_and_needs_no_second_look(
         await dispatch.book(order_id)
     assert ("book_shipment", "refused") in await dispatch.stamps(order_id)
     cancelled = await dispatch.cancel(order_id)
-    assert cancelled == ShipmentCancelled(found=False, look_again_after_seconds=None)
+    assert cancelled == ShipmentCancelled()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ async def test_a_booked_parcel_is_cancelled_once_however_often_it_is_undone(disp
     order_id = await dispatch.order()
     await dispatch.book(order_id)
     for _ in range(2):
-        assert await dispatch.cancel(order_id) == ShipmentCancelled(found=True)
+        assert await dispatch.cancel(order_id) == ShipmentCancelled()
     assert await dispatch.parcels(order_id) == ["cancelled"]
     assert await dispatch.rows(order_id) == [("main", "CANCELLED")]
     assert {("book_shipment", "undone"), ("cancel_shipment", "done")} <= await dispatch.stamps(order_id)
@@ -182,13 +182,13 @@ async def test_a_booking_whose_answer_was_lost_is_cancelled_by_our_reference(dis
     order_id = await dispatch.order(postcode="50400")
     with pytest.raises(CourierUnavailable):
         await dispatch.book(order_id)
-    assert await dispatch.cancel(order_id) == ShipmentCancelled(found=True)
+    assert await dispatch.cancel(order_id) == ShipmentCancelled()
     assert await dispatch.parcels(order_id) == ["cancelled"]
 
 
 async def test_where_nothing_was_ever_booked_the_undo_is_done_at_once(dispatch: Dispatch) -> None:
     order_id = await dispatch.order()
-    assert await dispatch.cancel(order_id) == ShipmentCancelled(found=False)
+    assert await dispatch.cancel(order_id) == ShipmentCancelled()
     with pytest.raises(StepFenced):
         await dispatch.book(order_id)
     assert await dispatch.calls(order_id, "book") == 0
@@ -225,7 +225,7 @@ async def test_a_booking_that_lands_when_its_attempt_is_gone_is_found_by_the_sec
         return await dispatch.parcels(order_id) == ["booked"]
 
     await eventually(landed)
-    assert await dispatch.cancel(order_id) == ShipmentCancelled(found=True)
+    assert await dispatch.cancel(order_id) == ShipmentCancelled()
     assert await dispatch.parcels(order_id) == ["cancelled"]
 
 
@@ -234,7 +234,32 @@ async def test_a_minute_after_the_last_attempt_nobody_needs_to_look_again(dispat
     with pytest.raises(CourierUnavailable):
         await dispatch.book(order_id)
     await dispatch.age_attempts(order_id, 61)
-    assert await dispatch.cancel(order_id) == ShipmentCancelled(found=False)
+    assert await dispatch.cancel(order_id) == ShipmentCancelled()
+
+
+async def test_a_courier_that_only_said_not_now_has_no_parcel_that_could_still_appear(dispatch: Dispatch) -> None:
+    order_id = await dispatch.order()
+    await dispatch.fault(op="*", mode="error", status=503, times=2)
+    for _ in range(2):
+        with pytest.raises(NotServed):
+            await dispatch.book(order_id)
+    assert ("book_shipment", "not_served") in await dispatch.stamps(order_id)
+    assert await dispatch.cancel(order_id) == ShipmentCancelled()
+
+
+async def test_not_now_says_nothing_about_an_attempt_before_or_after_it_that_was_not_answered(
+    dispatch: Dispatch,
+) -> None:
+    before, after = await dispatch.order(), await dispatch.order()
+    lost: dict[str, Any] = {"op": "book", "mode": "error", "status": 500}
+    not_now: dict[str, Any] = {"op": "*", "mode": "error", "status": 503}
+    for order_id, faults in ((before, (lost, not_now)), (after, (not_now, lost))):
+        for fault in faults:
+            await dispatch.fault(**fault)
+            with pytest.raises((CourierUnavailable, NotServed)):
+                await dispatch.book(order_id)
+        assert ("book_shipment", "unknown") in await dispatch.stamps(order_id)
+        assert (await dispatch.cancel(order_id)).look_again_after_seconds is not None
 
 
 @pytest.mark.parametrize("fault", [{"mode": "drop"}, {"mode": "error", "status": 500}, {"mode": "answer", "body": "?"}])
@@ -245,7 +270,7 @@ async def test_a_cancel_without_a_clear_answer_is_repeated(dispatch: Dispatch, f
     with pytest.raises((CourierUnavailable, GatewayProtocolError)):
         await dispatch.cancel(order_id)
     assert ("cancel_shipment", "done") not in await dispatch.stamps(order_id)
-    assert await dispatch.cancel(order_id) == ShipmentCancelled(found=True)
+    assert await dispatch.cancel(order_id) == ShipmentCancelled()
     assert await dispatch.parcels(order_id) == ["cancelled"]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select, update
@@ -36,9 +37,11 @@ class Till:
         """An accepted order of 50.00 EUR."""
         return await an_accepted_order(self.database, payment_method=payment_method, **changes)
 
-    async def run(self, step: Activity, order_id: str, revision: int = 1) -> PaymentView:
-        """One attempt of a step."""
-        view: PaymentView = await ActivityEnvironment().run(step, StepInput(order_id=order_id, revision=revision))
+    async def run(self, step: Activity, order_id: str, revision: int = 1, *, of_run: str = "first") -> PaymentView:
+        """One attempt of a step, by this run of a workflow."""
+        environment = ActivityEnvironment()
+        environment.info = replace(environment.info, workflow_run_id=of_run)
+        view: PaymentView = await environment.run(step, StepInput(order_id=order_id, revision=revision))
         return view
 
     async def authorize(self, order_id: str, revision: int = 1) -> PaymentView:
@@ -53,9 +56,9 @@ class Till:
         """One attempt."""
         return await self.run(self.activities.capture_payment, order_id, revision)
 
-    async def release(self, order_id: str, revision: int = 1) -> PaymentView:
+    async def release(self, order_id: str, revision: int = 1, *, of_run: str = "first") -> PaymentView:
         """One attempt."""
-        return await self.run(self.activities.release_payment, order_id, revision)
+        return await self.run(self.activities.release_payment, order_id, revision, of_run=of_run)
 
     async def abandon(self, order_id: str) -> PaymentView:
         """One attempt."""
