@@ -44,9 +44,9 @@ PASSED_THROUGH = (
     ),
 )
 
-#: Steps of one queue that run at once. Those of the database's are short, those of a provider's wait for it without a
-#: connection: so twice what the pool may grow to. More would only wait inside their time-out, and a worker that comes back to a long
-#: queue would cancel orders that way.
+#: Steps of one queue that run at once: twice what its pool may grow to, since a step that waits for a provider holds no
+#: connection meanwhile. More would only wait inside their time-out, and a worker that comes back to a long queue would
+#: cancel orders that way.
 STEPS_AT_ONCE = 4 * POOL_SIZE
 
 #: Above this many open orders a worker replays their histories from the server, at four times the CPU.
