@@ -1,0 +1,53 @@
+"""docs/operating.md names only what is there: requests that are accepted, errors, steps, metrics, flags."""
+
+import json
+import re
+
+import pytest
+from pydantic import BaseModel
+
+from adapters.backlog import Backlog
+from api.metrics import Metrics
+from api.ops import RedriveRequest, ReviewRequest
+from domain.errors import ContradictionError, NotServed, TransientError, names_under
+from domain.keys import Step
+from tests.imports import ROOT
+from workflows.names import SEARCH_ATTRIBUTES, Queue
+from workflows.order import OrderWorkflow
+
+TEXT = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+BODIES = re.findall(r"/(redrive|review) .*\n +-d '([^']+)'", TEXT)
+
+
+def test_each_request_that_it_shows_is_one_that_the_operators_port_takes() -> None:
+    models: dict[str, type[BaseModel]] = {"redrive": RedriveRequest, "review": ReviewRequest}
+    assert {route for route, _ in BODIES} == set(models)
+    for route, body in BODIES:
+        models[route].model_validate(json.loads(body))
+
+
+def test_every_error_that_can_park_an_order_is_explained() -> None:
+    roots = {"OrderError", "ContradictionError", "TransientError"}
+    parking = names_under(ContradictionError) | names_under(TransientError) | {NotServed.__name__}
+    assert {name for name in parking - roots if f"`{name}`" not in TEXT} == set()
+
+
+def test_every_metric_that_it_watches_is_exposed() -> None:
+    exposed = Metrics().exposition(Backlog([], [], [], 0, 0), temporal_up=True).text or ""
+    known = set(re.findall(r"^# TYPE (\w+) ", exposed, re.MULTILINE))
+    known |= {f"{name}_{part}" for name in known for part in ("count", "bucket")}
+    watched = set(re.findall(r"`(?:\w+\()?(orders_\w+)", TEXT))
+    assert len(watched) > 8
+    assert watched - known == set()
+
+
+@pytest.mark.parametrize("step", [step for step in Step if step not in {Step.RECORD_STATUS, Step.RECORD_DECISION}])
+def test_every_step_that_an_order_can_be_parked_at_is_in_the_table_of_actions(step: Step) -> None:
+    asked_only = {Step.SCREEN_ORDER, Step.READ_PAYMENT, Step.ABANDON_PAYMENT, Step.PARK_STEP, Step.CLOSE_PARK}
+    told = f"`{step}`" in TEXT or (step.startswith("release_") and "`release_…`" in TEXT)
+    assert told is (step not in asked_only)
+
+
+def test_a_run_is_started_anew_under_the_names_that_it_has() -> None:
+    assert f"--type {OrderWorkflow.__name__} --task-queue {Queue.ORDERS} " in TEXT
+    assert "ParkedStep" in {key.name for key in SEARCH_ATTRIBUTES}
