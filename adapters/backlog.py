@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 
 from adapters.database import Database
-from adapters.inbox import oldest_waiting_seconds
-from adapters.outbox import oldest_unpublished_seconds
-from adapters.tables import orders, review_items, webhook_inbox
-from domain.events import EventType
+from adapters.inbox import count_unsettled, oldest_waiting_seconds
+from adapters.outbox import oldest_submitted_seconds
+from adapters.tables import orders, review_items
+from domain.order import CLOSED_STATUSES, OrderStatus
 
 #: Label values and a count.
 Counts = Sequence[tuple[Sequence[str], int]]
 
+OPEN_STATUSES = sorted(set(OrderStatus) - CLOSED_STATUSES)
+
 
 @dataclass(frozen=True)
 class Backlog:
-    """Counts by their labels, ages in seconds (0: nothing waits)."""
+    """Counts by their labels, ages in seconds (0: nothing waits). `orders` are those that have not ended."""
 
     orders: Counts
     review_items: Counts
@@ -27,15 +29,13 @@ class Backlog:
 
 
 async def read_backlog(database: Database) -> Backlog:
-    """All numbers from one snapshot. Raises DatabaseUnavailable."""
+    """All numbers from one snapshot, over what is open: what has ended is never counted. Raises DatabaseUnavailable."""
     queries = (
-        select(orders.c.status, func.count()).group_by(orders.c.status),
+        select(orders.c.status, func.count()).where(orders.c.status.in_(OPEN_STATUSES)).group_by(orders.c.status),
         select(review_items.c.step, func.count())
         .where(review_items.c.closed_at.is_(None))
         .group_by(review_items.c.step),
-        select(webhook_inbox.c.source, webhook_inbox.c.state, func.count()).group_by(
-            webhook_inbox.c.source, webhook_inbox.c.state
-        ),
+        count_unsettled(),
     )
     async with database.snapshot() as connection:
         by_status, by_step, by_state = [
@@ -45,6 +45,6 @@ async def read_backlog(database: Database) -> Backlog:
             orders=by_status,
             review_items=by_step,
             inbox=by_state,
-            oldest_submitted_seconds=await oldest_unpublished_seconds(connection, [EventType.ORDER_SUBMITTED]),
+            oldest_submitted_seconds=await oldest_submitted_seconds(connection),
             oldest_waiting_seconds=await oldest_waiting_seconds(connection),
         )

@@ -16,6 +16,38 @@ from domain.errors import DatabaseNotReached, DatabaseUnavailable
 #: Below the 10 s that a step has.
 STATEMENT_TIMEOUT_SECONDS = 8
 CONNECT_TIMEOUT_SECONDS = 5
+#: A transaction in which nobody says anything is ended: a client that vanished must not keep its locks. The longest
+#: silence that is meant is a batch of events told to a slow Temporal (`events.delivery`, 20 s).
+IDLE_TIMEOUT_SECONDS = 30
+#: Connections that are kept open, and as many more while they are needed (docs/connections.md).
+POOL_SIZE = 5
+
+#: A host that vanished without a word is noticed by us within 25 s (10 s when it owes an answer to what was sent)…
+_CLIENT = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+#: … and by the server within 90 s, so that it does not count our connections for two hours.
+_SERVER = {
+    "statement_timeout": f"{STATEMENT_TIMEOUT_SECONDS}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT_SECONDS}s",
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "timezone": "UTC",
+}
+
+
+def connect_arguments(application: str) -> dict[str, str | int]:
+    """How every connection of ours is opened, in libpq's words."""
+    return {
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "application_name": application,
+        "options": " ".join(f"-c {name}={value}" for name, value in _SERVER.items()),
+        **_CLIENT,
+    }
 
 
 def sqlalchemy_url(url: str) -> str:
@@ -27,7 +59,7 @@ def sqlalchemy_url(url: str) -> str:
 class Database:
     """One pool of connections."""
 
-    def __init__(self, url: str, *, application: str, pool_size: int = 10) -> None:
+    def __init__(self, url: str, *, application: str, pool_size: int = POOL_SIZE) -> None:
         self.url = sqlalchemy_url(url)
         self.engine: AsyncEngine = create_async_engine(
             self.url,
@@ -36,11 +68,7 @@ class Database:
             max_overflow=pool_size,
             pool_pre_ping=True,
             pool_timeout=CONNECT_TIMEOUT_SECONDS,
-            connect_args={
-                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "application_name": application,
-                "options": f"-c statement_timeout={STATEMENT_TIMEOUT_SECONDS}s -c timezone=UTC",
-            },
+            connect_args=connect_arguments(application),
         )
 
     @asynccontextmanager

@@ -56,6 +56,11 @@ class OrderEvent(BaseModel):
     data: OrderFacts
 
 
+def event_id(order_id: str, type_: EventType) -> str:
+    """`<order>:<type>`: one fact of a kind an order."""
+    return f"{order_id}:{type_}"
+
+
 def order_event(type_: EventType, facts: OrderFacts) -> OrderEvent:
-    """The event under its id `<order>:<type>`."""
-    return OrderEvent(id=f"{facts.order_id}:{type_}", type=type_, subject=facts.order_id, data=facts)
+    """The event under its id."""
+    return OrderEvent(id=event_id(facts.order_id, type_), type=type_, subject=facts.order_id, data=facts)

@@ -24,7 +24,7 @@ from adapters.inbox import (
     claim_waiting,
     keep_waiting,
     move_shipment,
-    prune_set_aside,
+    prune_inbox,
     settle,
 )
 from adapters.temporal import answering_within
@@ -33,12 +33,15 @@ from domain.order import CLOSED_STATUSES, ShipmentStatus
 from events.loop import run_loop, side_by_side
 from workflows.names import Queue, money_workflow_id, order_workflow_id
 
-#: Rows of one transaction: short enough that its locks do not matter when Temporal is slow.
-BATCH = 64
+#: Rows of one transaction: two calls each, 16 events side by side, so within 20 s even when Temporal is slow.
+BATCH = 32
 CALL_SECONDS = 5
 #: An event without an order's id may come before we have stored the intent or shipment it is about.
 UNKNOWN_WAITS_SECONDS = 60
 PRUNE_EVERY_SECONDS = 3600
+#: Rows of one transaction, which is over in well under a second.
+PRUNE_BATCH = 1000
+PRUNE_SECONDS = 10
 
 #: What only repeats that a payment went well: nothing new for an order whose whole amount is captured.
 GOOD_NEWS = frozenset({"payment_intent.amount_capturable_updated", "payment_intent.succeeded"})
@@ -120,23 +123,30 @@ class Delivery:
     def __init__(self, database: Database, client: Client) -> None:
         self._database = database
         self._client = client
-        self._pruned_at = -float(PRUNE_EVERY_SECONDS)
+        self._prune_at = time.monotonic()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Delivers events as they are stored; survives outages of the database and of Temporal."""
         await run_loop("delivery", self._database, CHANNEL, self._turn, stop)
 
     async def _turn(self) -> bool:
-        if time.monotonic() - self._pruned_at >= PRUNE_EVERY_SECONDS:
+        if time.monotonic() >= self._prune_at:
             await self._prune()
         return await deliver_waiting(self._database, self._client) >= BATCH
 
     async def _prune(self) -> None:
-        async with self._database.begin() as connection:
-            pruned = await prune_set_aside(connection)
-        self._pruned_at = time.monotonic()
+        """One batch; the rest at the next turns. Events are delivered whether it goes well or not."""
+        self._prune_at = time.monotonic() + PRUNE_EVERY_SECONDS
+        try:
+            async with asyncio.timeout(PRUNE_SECONDS), self._database.begin() as connection:
+                pruned = await prune_inbox(connection, PRUNE_BATCH)
+        except Exception as error:
+            log.warning("webhook_events_not_pruned", error=type(error).__name__)
+            return
         if pruned:
-            log.info("set_aside_events_pruned", count=pruned)
+            log.info("webhook_events_pruned", count=pruned)
+        if pruned >= PRUNE_BATCH:
+            self._prune_at = time.monotonic()
 
 
 async def deliver_waiting(database: Database, client: Client) -> int:

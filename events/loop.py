@@ -10,12 +10,16 @@ from typing import TypeVar
 import psycopg
 import structlog
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
-from adapters.database import CONNECT_TIMEOUT_SECONDS, Database
+from adapters.database import Database, connect_arguments
 from adapters.temporal import TemporalUnavailable
 from domain.errors import DatabaseUnavailable
 
 POLL_SECONDS = 1.0
+#: A turn that takes longer hangs, on a server that neither answers nor breaks off. One at its slowest has 20 s for
+#: Temporal and 8 s for each of a handful of statements.
+TURN_SECONDS = 60.0
 #: A broken database or a bug is tried again after this long.
 TROUBLE_SECONDS = 1.0
 #: Calls to Temporal side by side. More only queue up in its shards.
@@ -51,9 +55,10 @@ async def run_loop(
 
 async def _guarded(name: str, turn: Callable[[], Awaitable[bool]]) -> bool:
     try:
-        return await turn()
-    except DatabaseUnavailable as error:
-        log.warning(f"{name}_database_unavailable", error=str(error))
+        async with asyncio.timeout(TURN_SECONDS):
+            return await turn()
+    except (DatabaseUnavailable, TimeoutError) as error:
+        log.warning(f"{name}_database_unavailable", error=str(error) or "no answer in time")
     except Exception:
         log.exception(f"{name}_turn_failed")
     await asyncio.sleep(TROUBLE_SECONDS)
@@ -62,12 +67,11 @@ async def _guarded(name: str, turn: Callable[[], Awaitable[bool]]) -> bool:
 
 async def _listen(name: str, database: Database, channel: str, woken: asyncio.Event) -> None:
     """Sets `woken` at each notification, over one connection of its own that is opened again when it breaks."""
-    address = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    address = make_conninfo(url, **connect_arguments(f"{name}-listener"))
     while True:
         try:
-            connection = await psycopg.AsyncConnection.connect(
-                address, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS, application_name=f"{name}-listener"
-            )
+            connection = await psycopg.AsyncConnection.connect(address, autocommit=True)
             async with connection:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 # What was notified while nobody listened.

@@ -20,9 +20,8 @@ from temporalio.common import (
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from adapters.database import Database
-from adapters.outbox import CHANNEL, OutboxRow, claim_unpublished, mark_failed, mark_published
+from adapters.outbox import CHANNEL, OutboxRow, claim_submitted, mark_failed, mark_published
 from adapters.temporal import TemporalUnavailable, answering_within
-from domain.events import EventType
 from domain.messages import OrderInput
 from domain.money import format_minor
 from domain.order import OrderStatus
@@ -90,7 +89,7 @@ async def publish_submitted(database: Database, client: Client, *, order_id: str
         await start_order(client, row.order_id, **facts)
 
     async with database.begin() as connection:
-        rows = await claim_unpublished(connection, [EventType.ORDER_SUBMITTED], BATCH, order_id=order_id)
+        rows = await claim_submitted(connection, BATCH, order_id=order_id)
         if not rows:
             return Published(0, 0)
         outcomes = await side_by_side(rows, start)

@@ -85,6 +85,8 @@ async def read_settled_books(
     Raises DatabaseUnavailable, and whatever the two providers' clients raise.
     """
     async with database.begin() as connection:
+        # Nothing is locked while the providers tell their books, page by page.
+        await connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         await connection.run_sync(partial(TEMPORARY.create_all, checkfirst=False))
         names = [column.name for column in CLOSED.columns]
         await connection.execute(insert(CLOSED).from_select(names, _closed_orders(order_id)))

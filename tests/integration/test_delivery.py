@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select, update
 from temporalio.client import Client
 
 from adapters.database import Database
-from adapters.inbox import SET_ASIDE_KEPT, IncomingEvent, prune_set_aside, store_event
+from adapters.inbox import KEPT, IncomingEvent, prune_inbox, store_event
 from adapters.tables import payments, shipments, webhook_inbox
 from domain.order import OrderStatus
 from events.delivery import Delivery, deliver_waiting
@@ -54,7 +54,9 @@ async def grow_old(database: Database, age: timedelta) -> None:
     async with database.begin() as connection:
         await connection.execute(
             update(webhook_inbox).values(
-                received_at=webhook_inbox.c.received_at - age, next_attempt_at=func.clock_timestamp()
+                received_at=webhook_inbox.c.received_at - age,
+                settled_at=webhook_inbox.c.settled_at - age,
+                next_attempt_at=func.clock_timestamp(),
             )
         )
 
@@ -209,15 +211,39 @@ async def test_an_event_that_names_no_order_may_come_before_its_intent_is_stored
     assert await seen(saga) == [first]
 
 
-async def test_what_is_set_aside_is_forgotten_after_thirty_days(database: Database, sagas: Client) -> None:
-    await an_event(database, None, "nobody")
+async def test_what_nobody_needs_any_more_is_forgotten_after_thirty_days_a_batch_at_a_time(
+    database: Database, sagas: Client
+) -> None:
+    order_id, _ = await a_running_order(database, sagas)
+    for _ in range(2):
+        await an_event(database, None, "nobody")
+        await an_event(database, "pi_1", order_id)
+    waiting = await an_event(database, "pi_2", await an_accepted_order(database))
     await deliver_waiting(database, sagas)
-    await grow_old(database, SET_ASIDE_KEPT)
-    kept = await an_event(database, None, "nobody")
+    await grow_old(database, KEPT)
+    kept = await an_event(database, None, "nobody"), await an_event(database, "pi_1", order_id)
     await deliver_waiting(database, sagas)
-    async with database.begin() as connection:
-        assert await prune_set_aside(connection) == 1
-    assert await inbox(database) == {kept: "set_aside"}
+    for pruned in (3, 1, 0):
+        async with database.begin() as connection:
+            assert await prune_inbox(connection, 3) == pruned
+    assert await inbox(database) == {waiting: "waiting", kept[0]: "set_aside", kept[1]: "delivered"}
+
+
+async def test_events_are_delivered_while_old_ones_cannot_be_forgotten(
+    database: Database, sagas: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    async def failing(*_: object) -> int:
+        tried.append(time.monotonic())
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("events.delivery.prune_inbox", failing)
+    order_id, saga = await a_running_order(database, sagas)
+    async with delivering(database, sagas):
+        for _ in range(2):
+            await until_seen(saga, await an_event(database, "pi_1", order_id))
+    assert len(tried) == 1
 
 
 async def test_an_outage_of_temporal_loses_no_event(database: Database, sagas: Client, no_temporal: Client) -> None:

@@ -8,21 +8,19 @@ from adapters.database import Database
 from adapters.outbox import (
     OutboxRow,
     append_event,
-    claim_unpublished,
+    claim_submitted,
     mark_failed,
     mark_published,
-    oldest_unpublished_seconds,
+    oldest_submitted_seconds,
 )
 from adapters.tables import outbox
 from domain.events import EventType, OrderFacts, order_event
 from tests.builders import an_accepted_order, the_fixture_products
 
-SUBMITTED = [EventType.ORDER_SUBMITTED]
-
 
 async def due(database: Database, limit: int = 10) -> list[OutboxRow]:
     async with database.begin() as connection:
-        return await claim_unpublished(connection, SUBMITTED, limit)
+        return await claim_submitted(connection, limit)
 
 
 async def fail(database: Database, sequence: int) -> int:
@@ -49,8 +47,8 @@ async def test_two_relays_never_hold_the_same_event(database: Database) -> None:
     await the_fixture_products(database)
     order_ids = {await an_accepted_order(database) for _ in range(4)}
     async with database.begin() as one, database.begin() as other:
-        mine = {row.order_id for row in await claim_unpublished(one, SUBMITTED, 3)}
-        theirs = {row.order_id for row in await claim_unpublished(other, SUBMITTED, 3)}
+        mine = {row.order_id for row in await claim_submitted(one, 3)}
+        theirs = {row.order_id for row in await claim_submitted(other, 3)}
     assert len(mine) == 3
     assert mine | theirs == order_ids
     assert not mine & theirs
@@ -76,10 +74,9 @@ async def test_the_same_fact_is_told_once(database: Database) -> None:
 
 async def test_the_oldest_waiting_event_is_what_an_alert_watches(database: Database) -> None:
     async with database.begin() as connection:
-        assert await oldest_unpublished_seconds(connection, SUBMITTED) == 0
+        assert await oldest_submitted_seconds(connection) == 0
     await the_fixture_products(database)
     await an_accepted_order(database)
     async with database.begin() as connection:
         await connection.execute(update(outbox).values(created_at=outbox.c.created_at - timedelta(hours=1)))
-        assert 3599 < await oldest_unpublished_seconds(connection, SUBMITTED) < 3700
-        assert await oldest_unpublished_seconds(connection, [EventType.ORDER_CONFIRMED]) == 0
+        assert 3599 < await oldest_submitted_seconds(connection) < 3700
