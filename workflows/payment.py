@@ -75,8 +75,9 @@ class Payment:
     ) -> None:
         """Calls a step until its outcome is known. Unknown is looked up; what stays unknown parks.
 
-        The provider's key stays within one series of tries. Only when a look-up says *certainly not done* does the
-        next series use the next revision of it: a stored 500 is replayed for ever.
+        The provider's key stays within one series of tries. Only when a look-up says *certainly not done*, or an
+        operator wants a contradiction tried anew, does the next series use its next revision: a stored 500 is replayed
+        for ever.
         """
         revision = 1
         while True:
@@ -100,6 +101,7 @@ class Payment:
                 self.view = known
             except Contradicted as ending:
                 await self._steps.park(step, ParkKind.DECISION, ending.error)
+                revision += 1
                 continue
             await self._steps.parking.close(step, "")
             return
