@@ -129,8 +129,3 @@ SOLD_STATUSES = frozenset({_S.CONFIRMED, _S.REFUNDED})
 
 #: No run of the saga is needed any more (CONFIRMED still commits its stock).
 CLOSED_STATUSES = UNDONE_STATUSES | SOLD_STATUSES
-
-
-def may_follow(old: OrderStatus, new: OrderStatus) -> bool:
-    """Whether `new` may be written over `old`. Writing the same status again is always harmless."""
-    return old == new or (old, new) in ALLOWED
