@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from adapters.http import ProviderRequestRefused
 from adapters.payment_gateway import AlreadyRefunded, PaymentGateway, Replayed, UnexpectedState
@@ -87,8 +88,21 @@ async def test_an_old_success_told_again_says_nothing_about_now() -> None:
         gateway = PaymentGateway("sk_test", base_url=base, timeout_seconds=5)
         with pytest.raises(Replayed):
             await gateway.cancel_intent("pi_1", "key")
-        assert (await gateway.create_intent("o1", 4500, "EUR", "pm_1", "key")).id == "pi_1"
         await gateway.close()
+
+
+async def test_an_intent_whose_creation_is_told_again_is_read_as_it_is_now() -> None:
+    told_again = answering(200, json.dumps(INTENT | {"status": "requires_confirmation"}), Idempotent_Replayed="true")
+    now = answering(200, json.dumps(INTENT | {"status": "canceled"}))
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await (told_again if request.method == "POST" else now)(request)
+
+    async with a_server(answer) as base:
+        gateway = PaymentGateway("sk_test", base_url=base, timeout_seconds=5)
+        intent = await gateway.create_intent("o1", 4500, "EUR", "pm_1", "key")
+        await gateway.close()
+    assert (intent.id, intent.status) == ("pi_1", IntentStatus.CANCELED)
 
 
 async def test_nothing_left_to_refund_is_told_as_such() -> None:
