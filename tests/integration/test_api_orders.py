@@ -44,7 +44,7 @@ async def test_an_order_is_accepted_and_its_saga_started_after_the_answer(
     await api.starts.close()
     saga = await sagas.get_workflow_handle(f"order-{order_id}").describe()
     assert saga.status is WorkflowExecutionStatus.RUNNING
-    assert await saga.static_summary() == f"Order {order_id}"
+    assert await saga.static_summary() == f"Order {order_id}: 60.00 EUR"
     async with database.snapshot() as connection:
         (row,) = (await connection.execute(select(outbox))).all()
     assert row.published_at is not None
