@@ -14,8 +14,9 @@ help: ## List what can be made
 demo: $(STAMP) ## Run a shop, send it one order of each kind, and check everybody's books
 	@$(PY) -m demo
 
-test: $(STAMP) ## Run all tests
-	@$(PY) -m pytest $(ARGS)
+# Much of a test's time is waiting for processes and providers: three at a time on two cores.
+test: $(STAMP) ## Run all tests (ARGS=tests/unit for some)
+	@$(PY) -m pytest -n 3 --dist loadfile $(ARGS)
 
 up: $(STAMP) ## Run the whole shop in the foreground, until Ctrl-C (ARGS=--help)
 	@exec $(PY) -m runtime.up $(ARGS)
