@@ -63,7 +63,8 @@ async def test_an_undone_order_tells_its_reason_in_temporal_and_in_its_timeline(
     found = (await shop.saga(order_id).describe()).typed_search_attributes
     assert (found.get(ORDER_STATUS), found.get(CANCEL_REASON)) == ("CANCELLED_COMPENSATED", "CARD_DECLINED")
     lines = [(line.step, line.state) for line in await shop.saga(order_id).query(OrderWorkflow.timeline)]
-    assert lines == [
+    # The gateway's own event about the end of its intent may make the release look once more.
+    assert list(dict.fromkeys(lines)) == [
         ("open_order", "begun"),
         ("open_order", "done"),
         ("screen_order", "begun"),
@@ -72,11 +73,11 @@ async def test_an_undone_order_tells_its_reason_in_temporal_and_in_its_timeline(
         ("reserve_stock", "done"),
         ("authorize_payment", "begun"),
         ("authorize_payment", "CARD_DECLINED"),
-        *lines[8:-2],
+        ("release_payment", "begun"),
+        ("release_payment", "done"),
         ("release_stock", "begun"),
         ("release_stock", "done"),
     ]
-    assert {step for step, _ in lines[8:-2]} == {"release_payment"}
 
 
 async def test_of_two_operators_at_once_one_decides(shop: Shop) -> None:
