@@ -32,13 +32,16 @@ class _Boundary(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         info = activity.info()
         with structlog.contextvars.bound_contextvars(
-            order_id=_order_id(input.args),
+            order_id=_told(input.args, "order_id"),
+            correlation_id=_told(input.args, "correlation_id"),
             workflow_id=info.workflow_id,
             activity=info.activity_type,
             attempt=info.attempt,
         ):
             try:
-                return await self.next.execute_activity(input)
+                result = await self.next.execute_activity(input)
+                log.info("activity_ended", outcome="done")
+                return result
             except OrderError as error:
                 log.info("activity_ended", outcome=type(error).__name__)
                 raise _failure(error, info.attempt) from None
@@ -51,10 +54,10 @@ class _Boundary(ActivityInboundInterceptor):
                 ) from None
 
 
-def _order_id(arguments: Sequence[Any]) -> str | None:
-    """Whose step this is: every message to an activity says so."""
-    order_id: str | None = getattr(arguments[0], "order_id", None) if arguments else None
-    return order_id
+def _told(arguments: Sequence[Any], name: str) -> str | None:
+    """An id that the activity's argument carries, for the log; None where it carries none."""
+    value: str | None = getattr(arguments[0], name, None) if arguments else None
+    return value or None
 
 
 def _failure(error: OrderError, attempt: int) -> ApplicationError:

@@ -29,7 +29,7 @@ class _BacklogGauges(Collector):
         yield GaugeMetricFamily("orders_temporal_up", "1 when Temporal answered this scrape.", self.temporal_up)
         if self.backlog is None:
             return
-        yield _by("orders_by_status", "Orders by status.", ["status"], self.backlog.orders)
+        yield _by("orders_by_status", "Orders that are not closed, by status.", ["status"], self.backlog.orders)
         yield _by("orders_review_items_open", "Open review items by step.", ["step"], self.backlog.review_items)
         yield _by("orders_webhook_inbox", "Webhook events by state.", ["source", "state"], self.backlog.inbox)
         yield GaugeMetricFamily(

@@ -55,6 +55,7 @@ class OpenedOrder(_Message):
     reason: CancelReason | None
     closed: bool
     policy: OrderPolicy
+    correlation_id: str = ""
     begun: list[BegunEffect] = []
 
 
@@ -64,6 +65,7 @@ class StepInput(_Message):
     order_id: str
     revision: int = 1
     item: str = ""
+    correlation_id: str = ""
 
 
 class Screening(_Message):

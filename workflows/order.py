@@ -114,7 +114,7 @@ class OrderWorkflow:
                 kind = ParkKind.TECHNICAL if isinstance(ending, RunOut) else ParkKind.DECISION
                 await self._steps.park(Step.OPEN_ORDER, kind, ending.error)
         await self._steps.parking.close(Step.OPEN_ORDER, "")
-        self._order, self._steps.policy = order, order.policy
+        self._order, self._steps.policy, self._steps.correlation_id = order, order.policy, order.correlation_id
         self._status, self._reason = order.status, order.reason
         workflow.upsert_search_attributes(
             [CUSTOMER_ID.value_set(order.customer_id), ORDER_TOTAL.value_set(order.total)]

@@ -40,13 +40,15 @@ class Steps:
     """The steps of one order, under its policy.
 
     `cancelled`: the reason of an accepted cancel; it wakes the waits of steps that can still be undone.
-    `changed` is called whenever there is something new to show. `waiting`: what the order waits for, until when.
+    `changed` is called whenever there is something new to show. `correlation_id` ties a step's log lines to the request
+    that brought the order. `waiting`: what the order waits for, until when.
     """
 
     def __init__(
         self, order_id: str, cancelled: Callable[[], CancelReason | None], changed: Callable[[], None]
     ) -> None:
         self.order_id = order_id
+        self.correlation_id = ""
         self.policy = OrderPolicy()
         self._cancelled = cancelled
         self._changed = changed
@@ -86,7 +88,7 @@ class Steps:
         try:
             result = await call(
                 step,
-                argument or StepInput(order_id=self.order_id, revision=revision, item=item),
+                argument or self._input(item, revision),
                 self.policy,
                 summary=item,
                 interrupted=self.is_cancelled if interruptible else _never,
@@ -117,7 +119,7 @@ class Steps:
         asked for anew only by a person. `keep_trying`: its review item is only a sign, tries go on at the pace of its
         policy.
         """
-        argument = argument or StepInput(order_id=self.order_id, item=item)
+        argument = argument or self._input(item)
         pause = self.policy.longest_wait_seconds if keep_trying else None
         while True:
             try:
@@ -178,6 +180,9 @@ class Steps:
         if decision and decision.action is RedriveAction.COMPENSATE:
             await self.parking.close(step, item)
             raise Stopped(CancelReason.CANCELLED_BY_OPERATOR)
+
+    def _input(self, item: str, revision: int = 1) -> StepInput:
+        return StepInput(order_id=self.order_id, revision=revision, item=item, correlation_id=self.correlation_id)
 
     def _mark_not_served(self, key: tuple[Step, str], begins: bool) -> None:
         if begins:

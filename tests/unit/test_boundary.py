@@ -47,3 +47,7 @@ async def test_every_line_of_a_step_names_its_order(message: BaseModel) -> None:
 
 async def test_a_step_about_no_order_is_done_all_the_same() -> None:
     assert (await _line_of([]))["order_id"] is None
+
+
+async def test_a_step_s_lines_tell_the_request_that_brought_the_order() -> None:
+    assert (await _line_of([StepInput(order_id="o-1", correlation_id="c-1")]))["correlation_id"] == "c-1"
