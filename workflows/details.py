@@ -9,6 +9,7 @@ from temporalio.common import SearchAttributeUpdate
 from workflows.names import CANCEL_REASON, ORDER_STATUS, PARKED_STEP
 
 with workflow.unsafe.imports_passed_through():
+    from domain.keys import Step
     from domain.messages import OpenedOrder, OrderState, TimelineEntry
     from domain.money import format_minor
     from domain.order import CancelReason, OrderStatus, PaymentStatus
@@ -29,6 +30,30 @@ _MONEY = {
     PaymentStatus.UNKNOWN: "unknown until the gateway answers",
 }
 
+_WORDS = {
+    Step.OPEN_ORDER: "take the accepted order",
+    Step.SCREEN_ORDER: "ask the fraud scorer",
+    Step.RESERVE_STOCK: "set the basket aside",
+    Step.BURN_POINTS: "take {points} points",
+    Step.APPLY_STORE_CREDIT: "take {credit} of store credit",
+    Step.AUTHORIZE_PAYMENT: "hold {due}",
+    Step.READ_PAYMENT: "ask the gateway",
+    Step.ABANDON_PAYMENT: "end what was not paid in time",
+    Step.BOOK_SHIPMENT: "book a parcel",
+    Step.CAPTURE_PAYMENT: "take {due}",
+    Step.CONFIRM_ORDER: "the order is sold",
+    Step.COMMIT_STOCK: "the goods leave the shelf",
+    Step.RELEASE_STOCK: "put the basket back",
+    Step.RESTORE_POINTS: "give {points} points back",
+    Step.REFUND_STORE_CREDIT: "give {credit} of store credit back",
+    Step.RELEASE_PAYMENT: "give back what is held or taken",
+    Step.CANCEL_SHIPMENT: "cancel the parcel",
+    Step.SETTLE_LATE_MONEY: "give back what came too late",
+    Step.RECORD_DECISION: "keep the reviewer's word",
+    Step.PARK_STEP: "tell what is parked",
+    Step.CLOSE_PARK: "tell what goes on",
+}
+
 
 def describe(order: OpenedOrder | None, state: OrderState, timeline: list[TimelineEntry], waiting: str | None) -> str:
     """Markdown: where the order stands and why, what it waits for, its money, and the newest state of each step."""
@@ -38,17 +63,26 @@ def describe(order: OpenedOrder | None, state: OrderState, timeline: list[Timeli
     if order is not None:
         lines.append(f"- **Money**: {_money(order, state.payment)}")
     lines += [
-        f"- **Parked** at `{item.step}` ({item.kind}: {item.error}) since {_clock(item.since)}: "
+        f"- **Parked** at `{item.step}` ({item.kind}: {item.error}) since {_clock(item.since)} UTC: "
         + ("an operator decides" if item.kind == "DECISION" else "tried again by itself, or at once by an operator")
         for item in state.needs_review
     ]
-    lines += ["", "| step | state | since |", "|---|---|---|"]
+    lines += ["", "| step | state | since (UTC) |", "|---|---|---|"]
     newest = {entry.step: entry for entry in timeline}
     lines += [
         f"| {entry.step} | {_MARKS.get(entry.state, f'✗ {entry.state}')} | {_clock(datetime.fromisoformat(entry.at))} |"
         for entry in newest.values()
     ]
     return "\n".join(lines)
+
+
+def summarize(step: Step, item: str, order: OpenedOrder | None) -> str:
+    """What the step does, in a few words beside its name."""
+    if order is None:
+        return _WORDS.get(step, item)
+    due, credit = format_minor(order.amount_due, order.currency), format_minor(order.store_credit, order.currency)
+    words = _WORDS.get(step, item).format(due=due, credit=credit, points=order.points)
+    return f"{words}: {item}" if item and item != words else words
 
 
 def search_attributes(state: OrderState, parked: list[str]) -> list[SearchAttributeUpdate[Any]]:
@@ -73,4 +107,4 @@ def _money(order: OpenedOrder, payment: PaymentStatus) -> str:
 
 
 def _clock(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{at:%d %b %H:%M:%S}"

@@ -61,7 +61,6 @@ class OrderWorkflow:
         self._cancel: CancelOrder | None = None
         self._pivot_passed = False
         self._undoing = False
-        self._order: OpenedOrder | None = None
         self._shown: list[SearchAttributeUpdate[Any]] = []
         self._steps = Steps(order.order_id, self._cancelled, self._show)
         self._review = Review(self._steps)
@@ -114,7 +113,7 @@ class OrderWorkflow:
                 kind = ParkKind.TECHNICAL if isinstance(ending, RunOut) else ParkKind.DECISION
                 await self._steps.park(Step.OPEN_ORDER, kind, ending.error)
         await self._steps.parking.close(Step.OPEN_ORDER, "")
-        self._order, self._steps.policy, self._steps.correlation_id = order, order.policy, order.correlation_id
+        self._steps.order, self._steps.policy = order, order.policy
         self._status, self._reason = order.status, order.reason
         workflow.upsert_search_attributes(
             [CUSTOMER_ID.value_set(order.customer_id), ORDER_TOTAL.value_set(order.total)]
@@ -232,7 +231,7 @@ class OrderWorkflow:
         if attributes != self._shown:
             workflow.upsert_search_attributes(attributes)
             self._shown = attributes
-        workflow.set_current_details(describe(self._order, state, self._steps.timeline, self._steps.waiting))
+        workflow.set_current_details(describe(self._steps.order, state, self._steps.timeline, self._steps.waiting))
 
     def _public_status(self) -> OrderStatus:
         parked = bool(self._steps.parking) and self._status in PARKABLE

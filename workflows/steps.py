@@ -8,6 +8,7 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.calls import Contradicted, Interrupted, Refused, RunOut, StepEnded, call, sleep_unless
+from workflows.details import summarize
 from workflows.options import SHORT_PATIENCE_SECONDS
 from workflows.parking import RETRY_ONLY, RETRY_OR_COMPENSATE, Parking
 
@@ -16,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
 
     from domain.errors import OrderNotFound
     from domain.keys import Step
-    from domain.messages import MoneyInput, ParkClosed, ParkedStep, StepInput, TimelineEntry
+    from domain.messages import MoneyInput, OpenedOrder, ParkClosed, ParkedStep, StepInput, TimelineEntry
     from domain.order import CancelReason, ParkKind, RedriveAction
     from domain.policy import OrderPolicy
 
@@ -40,15 +41,15 @@ class Steps:
     """The steps of one order, under its policy.
 
     `cancelled`: the reason of an accepted cancel; it wakes the waits of steps that can still be undone.
-    `changed` is called whenever there is something new to show. `correlation_id` ties a step's log lines to the request
-    that brought the order. `waiting`: what the order waits for, until when.
+    `changed` is called whenever there is something new to show. `order` is what it was opened as, `waiting` what it
+    waits for and until when.
     """
 
     def __init__(
         self, order_id: str, cancelled: Callable[[], CancelReason | None], changed: Callable[[], None]
     ) -> None:
         self.order_id = order_id
-        self.correlation_id = ""
+        self.order: OpenedOrder | None = None
         self.policy = OrderPolicy()
         self._cancelled = cancelled
         self._changed = changed
@@ -90,7 +91,7 @@ class Steps:
                 step,
                 argument or self._input(item, revision),
                 self.policy,
-                summary=item,
+                summary=summarize(step, item, self.order),
                 interrupted=self.is_cancelled if interruptible else _never,
                 not_served=lambda begins: self._mark_not_served((step, item), begins),
                 patience_seconds=SHORT_PATIENCE_SECONDS if self.parking.is_parked(step, item) else None,
@@ -182,7 +183,8 @@ class Steps:
             raise Stopped(CancelReason.CANCELLED_BY_OPERATOR)
 
     def _input(self, item: str, revision: int = 1) -> StepInput:
-        return StepInput(order_id=self.order_id, revision=revision, item=item, correlation_id=self.correlation_id)
+        correlation_id = self.order.correlation_id if self.order else ""
+        return StepInput(order_id=self.order_id, revision=revision, item=item, correlation_id=correlation_id)
 
     def _mark_not_served(self, key: tuple[Step, str], begins: bool) -> None:
         if begins:
@@ -209,7 +211,7 @@ class Steps:
         pause = self.policy.longest_wait_seconds
         while True:
             try:
-                return await call(step, argument, self.policy)
+                return await call(step, argument, self.policy, summary=summarize(step, _told(argument), self.order))
             except StepEnded as ending:
                 workflow.logger.error("write_failed", extra={"step": step.value, "error": ending.error})
                 if ending.error == OrderNotFound.__name__:
@@ -221,6 +223,11 @@ class Steps:
         label = f"{step.value}:{item}" if item else step.value
         self.timeline.append(TimelineEntry(at=workflow.now().isoformat(), step=label, state=state))
         self._changed()
+
+
+def _told(argument: BaseModel) -> str:
+    """What a write of our own books is about: a status or a step."""
+    return str(getattr(argument, "status", None) or getattr(argument, "step", ""))
 
 
 async def settle_together(members: list[Coroutine[Any, Any, Any]]) -> list[Any]:
