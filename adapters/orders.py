@@ -35,7 +35,7 @@ from domain.intake import (
 )
 from domain.keys import order_id_for
 from domain.messages import OrderResult
-from domain.order import CancelReason, OrderStatus, PaymentStatus
+from domain.order import CLOSED_STATUSES, CancelReason, OrderStatus, PaymentStatus
 from domain.views import (
     LineView,
     NeedsReview,
@@ -44,6 +44,7 @@ from domain.views import (
     PaymentSummary,
     ShipmentView,
     TimelineLine,
+    is_undone,
     shopper_message,
 )
 
@@ -164,14 +165,15 @@ async def read_order(database: Database, order_id: str) -> OrderView | None:
         payment = (await _rows(connection, payments, order_id)).one_or_none()
         parcels = await _rows(connection, shipments, order_id, shipments.c.warehouse)
         reviews = await _rows(connection, review_items, order_id, review_items.c.review_id)
-    paid = _payment(payment)
+    status = OrderStatus(order["status"])
     reason = CancelReason(order["reason"]) if order["reason"] else None
+    paid = _payment(payment, still_wanted=not (status in CLOSED_STATUSES or is_undone(status, reason)))
     return OrderView(
         order_id=order_id,
         customer_id=order["customer_id"],
-        status=OrderStatus(order["status"]),
+        status=status,
         reason=reason,
-        message=shopper_message(OrderStatus(order["status"]), reason, paid.status, order["amount_due"]),
+        message=shopper_message(status, reason, paid.status, order["amount_due"]),
         currency=order["currency"],
         total=order["total"],
         amount_due=order["amount_due"],
@@ -192,7 +194,8 @@ async def read_order(database: Database, order_id: str) -> OrderView | None:
     )
 
 
-def _payment(row: RowMapping | None) -> PaymentSummary:
+def _payment(row: RowMapping | None, *, still_wanted: bool) -> PaymentSummary:
+    """The shopper is asked to act only while the order still wants the payment."""
     if row is None:
         return PaymentSummary()
     return PaymentSummary(
@@ -201,12 +204,15 @@ def _payment(row: RowMapping | None) -> PaymentSummary:
         authorized=row["authorized"],
         captured=row["captured"],
         refunded=row["refunded"],
-        next_action=row["next_action"],
+        next_action=row["next_action"] if still_wanted else None,
     )
 
 
 async def read_timeline(database: Database, order_id: str) -> list[TimelineLine] | None:
-    """What happened to the order, oldest first, or None when there is no such order. Needs no Temporal."""
+    """What happened to the order, oldest first, or None when there is no such order. Needs no Temporal.
+
+    A stamp that was written again, as by a further try, stands where it was last written.
+    """
     async with database.snapshot() as connection:
         if (await _rows(connection, orders, order_id)).one_or_none() is None:
             return None
@@ -214,7 +220,7 @@ async def read_timeline(database: Database, order_id: str) -> list[TimelineLine]
         reviews = await _rows(connection, review_items, order_id)
     lines = [
         TimelineLine(
-            at=row["at"],
+            at=row["last_at"],
             step=row["step"],
             item=row["item"],
             state=row["state"],

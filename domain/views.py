@@ -156,13 +156,19 @@ _UNDONE = frozenset({OrderStatus.COMPENSATING, OrderStatus.CANCELLED_COMPENSATED
 _MONEY_UNDER_WAY = frozenset({OrderStatus.AWAITING_PAYMENT, OrderStatus.NEEDS_REVIEW, OrderStatus.COMPENSATING})
 
 
+def is_undone(status: OrderStatus, reason: CancelReason | None) -> bool:
+    """The order is being undone or was: also under a park, where only its reason tells."""
+    return status in _UNDONE or (status is OrderStatus.NEEDS_REVIEW and reason is not None)
+
+
 def shopper_message(status: OrderStatus, reason: CancelReason | None, payment: PaymentStatus, amount_due: int) -> str:
     """The honest word to the shopper: what became of the order, why, and where the money is."""
     words = _STAGE_WORDS[status]
+    money = _UNDONE_MONEY_WORDS if is_undone(status, reason) else _MONEY_WORDS
     if status in _UNDONE:
         words += f": {_REASON_WORDS[reason]}." if reason else "."
     if payment is not PaymentStatus.NONE:
-        return f"{words} {(_UNDONE_MONEY_WORDS if status in _UNDONE else _MONEY_WORDS)[payment]}"
+        return f"{words} {money[payment]}"
     if status in SOLD_STATUSES:
         return words if amount_due else f"{words} There was nothing left to pay."
     return words if status in _MONEY_UNDER_WAY else f"{words} {_MONEY_WORDS[payment]}"

@@ -5,16 +5,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from adapters.database import Database
 from adapters.orders import read_order, read_timeline
 from adapters.reviews import change_stage, close_review, open_review
-from adapters.tables import outbox
+from adapters.steps import stamp
+from adapters.tables import outbox, payments
 from domain.errors import OrderNotFound
-from domain.keys import Step
+from domain.keys import EffectKey, Step
 from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
-from domain.order import CancelReason, OrderStatus, ParkKind, RedriveAction
+from domain.order import CancelReason, OrderStatus, ParkKind, PaymentStatus, RedriveAction, StepState
 from domain.views import OrderView
 from tests.builders import an_accepted_order, the_fixture_products
 
@@ -212,6 +213,40 @@ async def test_the_timeline_tells_who_closed_what_and_why(database: Database, or
         ("authorize_payment", "parked", "system", "TECHNICAL: PaymentServiceUnavailable"),
         ("authorize_payment", "review closed: retry", "grace", "it is back"),
     ]
+
+
+async def test_a_step_that_was_tried_again_shows_the_time_of_its_newest_try(database: Database, order_id: str) -> None:
+    payment, stock = EffectKey(order_id, Step.AUTHORIZE_PAYMENT), EffectKey(order_id, Step.RESERVE_STOCK)
+    newest = []
+    for key, attempt in ((payment, 1), (stock, 1), (payment, 2)):
+        async with database.begin() as connection:
+            newest.append(await stamp(connection, key, StepState.INTENDED, attempt=attempt))
+    timeline = await read_timeline(database, order_id)
+    assert timeline is not None
+    assert [(line.step, line.attempt, line.at) for line in timeline] == [
+        ("reserve_stock", 1, newest[1]),
+        ("authorize_payment", 2, newest[2]),
+    ]
+
+
+async def test_the_shopper_is_not_asked_to_act_once_the_order_is_undone(database: Database, order_id: str) -> None:
+    async with database.begin() as connection:
+        await connection.execute(
+            insert(payments).values(
+                order_id=order_id,
+                intent_id=f"pi_{order_id}",
+                status=PaymentStatus.REQUIRES_ACTION.value,
+                currency="EUR",
+                amount=100,
+                next_action={"type": "use_stripe_sdk"},
+            )
+        )
+    assert (await seen(database, order_id)).payment.next_action is not None
+    await move(database, order_id, OrderStatus.COMPENSATING, CancelReason.CANCELLED_BY_CUSTOMER)
+    assert (await seen(database, order_id)).payment.next_action is None
+    await park(database, order_id, Step.RELEASE_PAYMENT)
+    parked = await seen(database, order_id)
+    assert (parked.status, parked.payment.next_action) == (OrderStatus.NEEDS_REVIEW, None)
 
 
 async def test_an_order_that_is_not_there_has_no_stage_and_no_review(database: Database) -> None:
