@@ -15,6 +15,8 @@ with workflow.unsafe.imports_passed_through():
     from domain.order import CancelReason, OrderStatus, PaymentStatus
 
 _MARKS = {"done": "✓ done", "begun": "… under way"}
+#: The gateway took the payment and has not said yet whether it holds the money.
+_NOT_HELD_YET = frozenset({PaymentStatus.PROCESSING, PaymentStatus.REQUIRES_ACTION})
 
 _MONEY = {
     PaymentStatus.NONE: "nothing is held or taken",
@@ -70,7 +72,7 @@ def describe(order: OpenedOrder | None, state: OrderState, timeline: list[Timeli
     lines += ["", "| step | state | since (UTC) |", "|---|---|---|"]
     newest = {entry.step: entry for entry in timeline}
     lines += [
-        f"| {entry.step} | {_MARKS.get(entry.state, f'✗ {entry.state}')} | {_clock(datetime.fromisoformat(entry.at))} |"
+        f"| {entry.step} | {_mark(entry, state.payment)} | {_clock(datetime.fromisoformat(entry.at))} |"
         for entry in newest.values()
     ]
     return "\n".join(lines)
@@ -92,6 +94,12 @@ def search_attributes(state: OrderState, parked: list[str]) -> list[SearchAttrib
         PARKED_STEP.value_set(parked),
     ]
     return attributes + ([CANCEL_REASON.value_set(state.reason)] if state.reason else [])
+
+
+def _mark(entry: TimelineEntry, payment: PaymentStatus) -> str:
+    if entry.step == Step.AUTHORIZE_PAYMENT and entry.state == "done" and payment in _NOT_HELD_YET:
+        return "… waits for the gateway"
+    return _MARKS.get(entry.state, f"✗ {entry.state}")
 
 
 def _headline(status: OrderStatus, reason: CancelReason | None) -> str:
