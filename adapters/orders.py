@@ -35,7 +35,7 @@ from domain.intake import (
 )
 from domain.keys import order_id_for
 from domain.messages import OrderResult
-from domain.order import CLOSED_STATUSES, CancelReason, OrderStatus, PaymentStatus
+from domain.order import CLOSED_STATUSES, CancelReason, OrderStatus, PaymentStatus, StepState
 from domain.views import (
     LineView,
     NeedsReview,
@@ -211,7 +211,8 @@ def _payment(row: RowMapping | None, *, still_wanted: bool) -> PaymentSummary:
 async def read_timeline(database: Database, order_id: str) -> list[TimelineLine] | None:
     """What happened to the order, oldest first, or None when there is no such order. Needs no Temporal.
 
-    A stamp that was written again, as by a further try, stands where it was last written.
+    A stamp that was written again, as by a further try, stands where it was last written; a tombstone where it has
+    stood since.
     """
     async with database.snapshot() as connection:
         if (await _rows(connection, orders, order_id)).one_or_none() is None:
@@ -220,7 +221,7 @@ async def read_timeline(database: Database, order_id: str) -> list[TimelineLine]
         reviews = await _rows(connection, review_items, order_id)
     lines = [
         TimelineLine(
-            at=row["last_at"],
+            at=row["at"] if row["state"] == StepState.UNDONE else row["last_at"],
             step=row["step"],
             item=row["item"],
             state=row["state"],

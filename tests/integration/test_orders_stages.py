@@ -229,6 +229,17 @@ async def test_a_step_that_was_tried_again_shows_the_time_of_its_newest_try(data
     ]
 
 
+async def test_a_tombstone_shows_since_when_it_stands(database: Database, order_id: str) -> None:
+    key = EffectKey(order_id, Step.AUTHORIZE_PAYMENT)
+    times = []
+    for attempt in (1, 2):
+        async with database.begin() as connection:
+            times.append(await stamp(connection, key, StepState.UNDONE, attempt=attempt))
+    (line,) = await read_timeline(database, order_id) or []
+    assert (line.state, line.attempt) == ("undone", 2)
+    assert line.at < times[1]
+
+
 async def test_the_shopper_is_not_asked_to_act_once_the_order_is_undone(database: Database, order_id: str) -> None:
     async with database.begin() as connection:
         await connection.execute(
