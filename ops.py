@@ -37,8 +37,8 @@ def prove(
 ) -> None:
     """Prove the books: that no money, stock, points or credit is lost or made from nothing. Reads only.
 
-    * `python ops.py prove`
-    * `python ops.py prove b3peowq5n7rtbghveapkno2l`
+    * `.venv/bin/python ops.py prove`
+    * `.venv/bin/python ops.py prove b3peowq5n7rtbghveapkno2l`
 
     *Always* lines hold at every instant; *settled* lines compare closed orders with the gateway's and the courier's
     own books; *conservation* says that nothing accepted is lost. Steps that an operator waived are listed and do not
@@ -67,8 +67,8 @@ def deploy(
 ) -> None:
     """Sends new orders to a build of the workers; without BUILD, shows the builds and what is open on each.
 
-    * `python ops.py deploy 2026-11-30`
-    * `python ops.py deploy`
+    * `.venv/bin/python ops.py deploy 2026-11-30`
+    * `.venv/bin/python ops.py deploy`
 
     Orders end on the build that began them: keep its workers running while it has open ones. Waits up to a minute until
     workers of BUILD serve every queue. Exit code: **0** it is current, **1** its workers are not there, or the server

@@ -33,7 +33,7 @@ def main(
     and the delivery of webhooks), **inventory**, **loyalty**, **payments** and **shipping**. A party can run alone,
     with only its own settings:
 
-        python worker.py --queues payments
+        .venv/bin/python worker.py --queues payments
 
     Any number of workers may serve the same queue. Settings come from the environment, `.env`, or what `make up`
     wrote; `.env.example` lists them.

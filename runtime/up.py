@@ -37,7 +37,8 @@ def main(
 
     Data lives in `ORDERS_HOME` (`.local`) and survives a restart. A server that the environment or `.env` names
     (`DATABASE_URL`, `TEMPORAL_ADDRESS`, `STRIPE_API_KEY`, …) is used instead of one started here. The addresses and
-    secrets are written to `stack.env` in the home, so plain `python worker.py` and `python starter.py` find them.
+    secrets are written to `stack.env` in the home, so plain `.venv/bin/python worker.py` and
+    `.venv/bin/python starter.py` find them.
 
     Ctrl-C or `make down` stops everything cleanly, a second Ctrl-C at once.
     """

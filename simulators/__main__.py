@@ -24,7 +24,7 @@ def _port(text: str) -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m simulators",
+        prog=".venv/bin/python -m simulators",
         description="Payment gateway (Stripe's dialect), courier, fraud scorer and mail sink, to try out and to test.",
         epilog="Environment: SIM_WEBHOOK_SECRET and SIM_COURIER_WEBHOOK_SECRET sign the webhooks.",
     )
