@@ -64,6 +64,7 @@ async def _run(settings: Settings, console: Console) -> Sequence[Running]:
 def _say_where_to_look(console: Console, home: Path, orders: Sequence[Running], usual: Settings) -> None:
     console.print()
     console.print(f"Its data is kept. To look at it:  ORDERS_HOME={home} make up", markup=False, soft_wrap=True)
+    console.print("with the same ORDERS_HOME for starter.py and make down.", markup=False)
     console.print("Then each order has its page in Temporal's Web UI:", markup=False)
     for one in orders:
         link = web_ui_link(usual, one.order_id)

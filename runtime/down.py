@@ -25,10 +25,11 @@ def main() -> None:
 
 
 async def _down() -> int:
-    lock = Lock(Home(load_settings(from_stack=False).orders_home.resolve()))
+    home = Home(load_settings(from_stack=False).orders_home.resolve())
+    lock = Lock(home)
     holder = lock.holder()
     if holder is None:
-        print("nothing is running")  # noqa: T201 (told to a person)
+        print(f"nothing is running on {home.path} (ORDERS_HOME)")  # noqa: T201 (told to a person)
         return 0
     os.kill(holder, signal.SIGTERM)
     deadline = time.monotonic() + PATIENCE_SECONDS

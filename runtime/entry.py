@@ -11,7 +11,7 @@ from typing import NoReturn
 from temporalio.service import RPCError, RPCStatusCode
 
 from domain.errors import DatabaseUnavailable
-from runtime.settings import SettingsError
+from runtime.settings import SettingsError, home_in_use
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -57,7 +57,8 @@ def _explanation(error: Exception) -> str | None:
     if isinstance(error, SettingsError | EntryError):
         return str(error)
     if isinstance(error, DatabaseUnavailable):
-        return f"the database does not answer ({error}): is `make up` running? See DATABASE_URL"
+        home = home_in_use().resolve()
+        return f"the database does not answer ({error}): is `make up` running on {home} (ORDERS_HOME)? See DATABASE_URL"
     if isinstance(error, RPCError) and error.status in _NO_ANSWER:
         return f"Temporal stopped answering ({error.status.name}): is `make up` running? See TEMPORAL_ADDRESS"
     return None

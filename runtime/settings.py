@@ -142,13 +142,18 @@ def load_settings(*, from_stack: bool = True, **overrides: object) -> Settings:
 
     Raises SettingsError with one line naming the first wrong setting.
     """
-    home = Path(os.environ.get("ORDERS_HOME") or _home_from_dotenv() or ".local")
+    home = home_in_use()
     try:
         return Settings(_env_file=(*([home / "stack.env"] if from_stack else []), ".env"), **overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).upper() if first["loc"] else "a setting"
-        raise SettingsError(f"{name} is wrong: {first['msg']}") from None
+        raise SettingsError(f"{name} is wrong: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def home_in_use() -> Path:
+    """The home whose `stack.env` is read: ORDERS_HOME of the environment or of `.env`, else `.local`."""
+    return Path(os.environ.get("ORDERS_HOME") or _home_from_dotenv() or ".local")
 
 
 def _is_loopback(host: str) -> bool:

@@ -63,7 +63,10 @@ class Stack:
         if "api" not in self._without:
             self.settings.host_to_bind()
         if not self._lock.take():
-            raise StackError(f"a stack is running already on {self._home.path} (process {self._lock.holder()})")
+            raise StackError(
+                f"a stack is running already on {self._home.path} (process {self._lock.holder()}): "
+                "`make down` stops it, or set another ORDERS_HOME"
+            )
         try:
             self._refuse_missing_roles()
             self._refuse_taken_ports()

@@ -145,7 +145,10 @@ async def test_one_home_runs_one_stack_and_down_stops_it(tmp_path: Path) -> None
         family = descendants(up.process.pid)
         async with _up(environment, *SERVERS_ONLY) as second:
             assert await second.ended() == 1
-        assert second.lines == [f"error: a stack is running already on {tmp_path} (process {up.process.pid})"]
+        assert second.lines == [
+            f"error: a stack is running already on {tmp_path} (process {up.process.pid}): "
+            "`make down` stops it, or set another ORDERS_HOME"
+        ]
         async with _up(environment, module="runtime.down") as down:
             assert await down.ended() == 0
         assert down.lines == ["stopped"]
@@ -153,7 +156,7 @@ async def test_one_home_runs_one_stack_and_down_stops_it(tmp_path: Path) -> None
         assert not alive(family)
     async with _up(environment, module="runtime.down") as down:
         assert await down.ended() == 0
-    assert down.lines == ["nothing is running"]
+    assert down.lines == [f"nothing is running on {tmp_path} (ORDERS_HOME)"]
 
 
 async def test_a_database_server_that_dies_comes_back_with_its_rows(tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def _run(body: str, *, head: str = "", **environment: str) -> subprocess.Complet
         (
             "raise DatabaseUnavailable('OperationalError')",
             1,
-            "error: the database does not answer (OperationalError): is `make up` running? See DATABASE_URL",
+            "error: the database does not answer (OperationalError): "
+            "is `make up` running on /nowhere (ORDERS_HOME)? See DATABASE_URL",
         ),
     ],
 )
