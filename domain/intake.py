@@ -1,7 +1,7 @@
 """What the shop takes in at its one door: the body of `POST /orders`, its price, and every reason to refuse it.
 
-Pure: the catalogue is handed in, nothing is written. A refusal is an `IntakeProblem`; it names fields, never values,
-since a value may be a name or an address and a problem document ends up in logs.
+Pure: the catalogue is handed in, nothing is written. A refusal is an `IntakeProblem`; it names fields, SKUs and
+prices, no other values, since one may be a name or an address and a problem document ends up in logs.
 """
 
 import hashlib
@@ -86,18 +86,33 @@ def _text(most: int) -> StringConstraints:
     return StringConstraints(strip_whitespace=True, min_length=1, max_length=most)
 
 
-Sku = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-CustomerId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
-Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_LONG_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+_AT_THE_GATEWAY = r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"
+_EMAIL = r"^[^\s@<>,;:]+@[^\s@<>,;:]+\.[^\s@<>,;:.]+$"
+_COUNTRY = r"^[A-Z]{2}$"
+
+#: What a text must be that its pattern refuses.
+_PATTERNS = {
+    _NAME: "1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first",
+    _LONG_NAME: "1 to 128 letters, digits, dots, dashes or underscores, a letter or digit first",
+    _AT_THE_GATEWAY: "the gateway's token, like pm_card_visa",
+    _EMAIL: "an address like bob@example.com",
+    _COUNTRY: "two capital letters, like DE",
+}
+
+Sku = Annotated[str, Field(pattern=_NAME)]
+CustomerId = Annotated[str, Field(pattern=_LONG_NAME)]
+Channel = Annotated[str, Field(pattern=_NAME)]
 #: The gateway's token. A letter first: a card number must not get in here by mistake.
-PaymentMethod = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$")]
+PaymentMethod = Annotated[str, Field(pattern=_AT_THE_GATEWAY)]
 Quantity = Annotated[int, BeforeValidator(_whole_number), Field(strict=True, ge=1, le=LARGEST_QUANTITY)]
 Amount = Annotated[int, Field(strict=True, ge=0, le=LARGEST_TOTAL_MINOR)]
 CurrencyCode = Annotated[str, AfterValidator(_sold_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
 #: Enough to keep a typing error out; whether it is somebody's, only a mail can tell.
 Email = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, max_length=254, pattern=r"^[^\s@<>,;:]+@[^\s@<>,;:]+\.[^\s@<>,;:.]+$"),
+    StringConstraints(strip_whitespace=True, max_length=254, pattern=_EMAIL),
     AfterValidator(_printable),
 ]
 ShortText = Annotated[str, _text(200), AfterValidator(_printable)]
@@ -131,7 +146,7 @@ class ShippingAddress(_Request):
     line2: ShortText | None = None
     city: ShortText
     postcode: Postcode
-    country: Annotated[str, Field(pattern=r"^[A-Z]{2}$")]
+    country: Annotated[str, Field(pattern=_COUNTRY)]
 
 
 class OrderRequest(_Request):
@@ -165,11 +180,20 @@ def parse_order(document: object) -> OrderRequest:
 def request_problem(error: ValidationError) -> IntakeProblem:
     """Pydantic's first 20 complaints as one problem. Neither values nor odd field names of the client are repeated."""
     found = tuple(
-        FieldProblem(_path(complaint["loc"]), complaint["msg"].removeprefix("Value error, "))
-        for complaint in error.errors(include_input=False, include_context=False, include_url=False)[:MOST_COMPLAINTS]
+        FieldProblem(_path(complaint["loc"]), _words(complaint["type"], complaint["msg"], complaint.get("ctx", {})))
+        for complaint in error.errors(include_input=False, include_url=False)[:MOST_COMPLAINTS]
     )
     fields = ", ".join(dict.fromkeys(problem.field for problem in found[:5]))
     return IntakeProblem("invalid-order", f"look at: {fields}", errors=found)
+
+
+def _words(kind: str, message: str, context: Mapping[str, object]) -> str:
+    """Pydantic's complaint in words for whoever wrote the request: no pattern, no name of a class."""
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS.get(str(context.get("pattern")), "characters that do not belong here")
+    if kind in ("model_type", "model_attributes_type"):
+        return "must be a JSON object"
+    return message.removeprefix("Value error, ")
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -226,8 +250,9 @@ def price_order(request: OrderRequest, catalogue: Mapping[str, CataloguePrice], 
     known = {line.sku: catalogue[line.sku] for line in request.lines if line.sku in catalogue}
     prices = tuple(known[line.sku].unit_price if line.sku in known else None for line in request.lines)
     total = sum((price or 0) * line.quantity for price, line in zip(prices, request.lines, strict=True))
-    if any(price.currency != request.currency for price in known.values()):
-        raise _refused("currency", "a product of this order is not sold in this currency")
+    for sku, price in known.items():
+        if price.currency != request.currency:
+            raise _refused("currency", f"{sku} is sold in {price.currency}")
     if request.points and request.currency != points_currency:
         raise _refused("points", f"points can be spent in {points_currency} only")
     if total > LARGEST_TOTAL_MINOR:
@@ -241,13 +266,13 @@ def price_order(request: OrderRequest, catalogue: Mapping[str, CataloguePrice], 
 
 def _judge(request: OrderRequest, total: int, due: int) -> None:
     if request.expected_total is not None and request.expected_total != total:
-        raise IntakeProblem(
-            "price-changed",
-            f"the total is now {format_minor(total, request.currency)}",
-            errors=(FieldProblem("expected_total", "differs from the total of today's prices"),),
-        )
+        now = f"the total is now {format_minor(total, request.currency)}"
+        raise IntakeProblem("price-changed", now, errors=(FieldProblem("expected_total", now),))
     if due < 0:
-        raise _refused("points" if request.points else "store_credit", "points and store credit exceed the total")
+        raise _refused(
+            "points" if request.points else "store_credit",
+            f"points and store credit exceed the total of {format_minor(total, request.currency)}",
+        )
     if problem := charge_problem(due, request.currency):
         raise _refused("lines", problem)
 

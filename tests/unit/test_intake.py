@@ -54,6 +54,12 @@ def test_a_quantity_that_nobody_can_mean_is_refused(quantity: Any) -> None:
     assert refused_fields(an_order_document(lines=[{"sku": "A", "quantity": quantity}])) == {"lines.0.quantity"}
 
 
+@pytest.mark.parametrize("document", [[], "order", None, 1])
+def test_what_is_no_object_is_told_in_words(document: object) -> None:
+    (error,) = refused(document).errors
+    assert (error.field, error.problem) == ("body", "must be a JSON object")
+
+
 def test_one_bad_line_refuses_the_whole_order() -> None:
     lines = [{"sku": "A", "quantity": 1}, {"sku": "B", "quantity": -1}]
     assert refused_fields(an_order_document(lines=lines)) == {"lines.1.quantity"}
@@ -217,11 +223,12 @@ def test_an_order_paid_by_points_alone_owes_nothing() -> None:
 
 def test_a_changed_price_is_told_before_anything_is_taken() -> None:
     assert refused_price(an_order(expected_total=4999)).type == "price-changed"
+    assert refused_price(an_order(expected_total=4999)).errors[0].problem == "the total is now 50.00 EUR"
 
 
 @pytest.mark.parametrize("means", [{"points": 5001}, {"store_credit": 5001}, {"points": 3000, "store_credit": 2001}])
 def test_more_points_or_credit_than_the_total_is_refused(means: dict[str, int]) -> None:
-    assert "exceed the total" in refused_price(an_order(**means)).detail
+    assert "exceed the total of 50.00 EUR" in refused_price(an_order(**means)).detail
 
 
 def test_a_rest_that_the_gateway_would_not_charge_is_refused() -> None:
@@ -236,7 +243,8 @@ def test_points_are_spent_in_their_own_currency_only() -> None:
 
 
 def test_a_product_priced_in_another_currency_is_refused() -> None:
-    assert refused_price(an_order(currency="USD")).errors[0].field == "currency"
+    problem = refused_price(an_order(currency="USD"))
+    assert (problem.errors[0].field, problem.detail) == ("currency", "A is sold in EUR")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ FLAGS = {
     "--currency: one of EUR, USD, GBP, CHF, SEK, NOK, DKK, PLN, JPY, KWD": [Flags(currency="eur"), Flags(currency="")],
     "--points: Input should be greater than or equal to 0": [Flags(points=-1)],
     "--store-credit: Input should be greater than or equal to 0": [Flags(store_credit=-1)],
-    "--country: String should match pattern '^[A-Z]{2}$'": [Flags(country="Germany")],
+    "--country: two capital letters, like DE": [Flags(country="Germany")],
+    "--email: an address like bob@example.com": [Flags(email="bob")],
+    "--payment-method: the gateway's token, like pm_card_visa": [Flags(payment_method="4242")],
 }
 
 
