@@ -78,11 +78,11 @@ def order(
 ) -> None:
     """Place an order, from flags or a file, by the same door as `POST /orders`.
 
-    * `python starter.py order --watch`
-    * `python starter.py order --customer bob --line kettle-steel=1 --payment-method pm_card_chargeDeclined --watch`
-    * `python starter.py order --points 500 --store-credit 200 --watch`
-    * `python starter.py order order.json --key 4711`
-    * `python starter.py order --count 200 --rate 20 --watch`
+    * `.venv/bin/python starter.py order --watch`
+    * `.venv/bin/python starter.py order --customer bob --line kettle-steel=1 --payment-method pm_card_chargeDeclined`
+    * `.venv/bin/python starter.py order --points 500 --store-credit 200 --watch`
+    * `.venv/bin/python starter.py order order.json --key 4711`
+    * `.venv/bin/python starter.py order --count 200 --rate 20 --watch`
 
     Exit code: **0** confirmed (without `--watch`: accepted), **1** an error or a server that does not answer, **2**
     wrong flags or file, **3** cancelled or rejected, **4** needs review, **5** still open at `--timeout`. With
@@ -108,7 +108,7 @@ def order(
 def status(order_id: Annotated[str, typer.Argument(metavar="ID", help="The order's id.")]) -> None:
     """Show an order: payment, shipments, what waits for a person, and its timeline.
 
-    * `python starter.py status b3peowq5n7rtbghveapkno2l`
+    * `.venv/bin/python starter.py status b3peowq5n7rtbghveapkno2l`
     """
     run_entry(lambda: _status(order_id))
 
@@ -120,7 +120,7 @@ def list_(
 ) -> None:
     """List the newest orders.
 
-    * `python starter.py list --status NEEDS_REVIEW`
+    * `.venv/bin/python starter.py list --status NEEDS_REVIEW`
     """
     run_entry(lambda: _list(limit, status))
 
@@ -128,6 +128,10 @@ def list_(
 async def _order(file: str | None, flags: Flags, wishes: Wishes) -> int:
     if wishes.rate is not None and not (math.isfinite(wishes.rate) and wishes.rate > 0):
         raise BadInput("--rate: a number above 0")
+    if wishes.rate is not None and wishes.count == 1:
+        raise BadInput("--rate: goes with --count, for more than one order")
+    if wishes.timeout_seconds is not None and not wishes.watch:
+        raise BadInput("--timeout: goes with --watch")
     request = read_request(file, flags)
     settings = load_settings()
     configure_logs("ERROR")
@@ -178,7 +182,7 @@ async def _status(order_id: str) -> int:
     async with open_database(settings) as database:
         view = await known_order(database, order_id)
         timeline = await read_timeline(database, order_id)
-    show_order(screen(), view, timeline or [], web_ui_link(settings, order_id))
+    show_order(screen(), view, timeline or [], web_ui_link(settings, order_id), settings.ops_port)
     return 0
 
 
@@ -186,7 +190,8 @@ async def _list(limit: int, wanted: OrderStatus | None) -> int:
     settings = load_settings()
     configure_logs("ERROR")
     async with open_database(settings) as database:
-        screen().print(orders_table(await list_orders(database, limit, wanted)))
+        found = await list_orders(database, limit, wanted)
+    screen().print(orders_table(found) if found else "no orders")
     return 0
 
 

@@ -57,6 +57,8 @@ def here(nowhere: dict[str, str], untouched: Database, temporal: Client) -> dict
     [
         ("starter.py order --line tea=0", "--line: Input should be greater than or equal to 1"),
         ("starter.py order --rate nan", "--rate: a number above 0"),
+        ("starter.py order --rate 5", "--rate: goes with --count"),
+        ("starter.py order --timeout 5", "--timeout: goes with --watch"),
         ("starter.py order --points 1.5", "Invalid value for '--points'"),
         ("starter.py order missing.json", "missing.json cannot be read: No such file or directory"),
         ("starter.py deliver", "No such command 'deliver'"),
@@ -74,7 +76,7 @@ async def test_what_was_typed_wrong_is_one_line_before_any_server_is_asked(
 async def test_the_help_teaches_with_examples(nowhere: dict[str, str]) -> None:
     ended = await command(nowhere, "starter.py", "order", "--help")
     assert ended.code == 0
-    assert "python starter.py order --watch" in ended.out
+    assert ".venv/bin/python starter.py order --watch" in ended.out
     assert "still open" in ended.out
     ended = await command(nowhere, "starter.py")
     assert (ended.code, ended.err) == (2, "")
@@ -84,7 +86,12 @@ async def test_the_help_teaches_with_examples(nowhere: dict[str, str]) -> None:
 async def test_what_only_the_catalogue_can_tell_is_refused_at_the_door(here: dict[str, str]) -> None:
     document = an_order_document(expected_total=4999)
     ended = await command(here, "starter.py", "order", "-", stdin=json.dumps(document).encode())
-    assert (ended.code, ended.complaint) == (2, "stdin: expected_total: differs from the total of today's prices")
+    assert (ended.code, ended.complaint) == (2, "stdin: expected_total: the total is now 50.00 EUR")
+
+
+async def test_a_shop_without_orders_says_so(here: dict[str, str]) -> None:
+    ended = await command(here, "starter.py", "list")
+    assert (ended.code, ended.out) == (0, "no orders\n")
 
 
 async def test_a_key_must_be_one(here: dict[str, str]) -> None:
