@@ -1,10 +1,10 @@
 """The operator's routes: decide, redrive, stock and customers. Only on the operator port."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import structlog
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 
 from adapters.loyalty import CustomerLevel, CustomerView, put_customer, read_customer
 from adapters.orders import read_order
@@ -16,7 +16,7 @@ from api.orders import no_such_order
 from api.problems import FieldError, Problem, not_found
 from api.updates import NotRunning, send_update
 from domain.intake import CustomerId, ShortText, Sku
-from domain.keys import Step
+from domain.keys import PARKING, Step
 from domain.messages import DecideReview, RedriveStep
 from domain.order import OrderStatus, RedriveAction
 from domain.views import OrderView
@@ -26,6 +26,17 @@ log = structlog.get_logger(__name__)
 
 _SKU: TypeAdapter[str] = TypeAdapter(Sku)
 _CUSTOMER: TypeAdapter[str] = TypeAdapter(CustomerId)
+
+
+def _can_be_parked(step: object) -> object:
+    if step not in PARKING:
+        raise ValueError(f"one of {', '.join(PARKING)}")
+    return step
+
+
+ParkedAt = Annotated[
+    Step, BeforeValidator(_can_be_parked), WithJsonSchema({"type": "string", "enum": [step.value for step in PARKING]})
+]
 
 
 class _OperatorRequest(BaseModel):
@@ -42,7 +53,7 @@ class ReviewRequest(_OperatorRequest):
 class RedriveRequest(_OperatorRequest):
     """What a parked step should do. `item` tells the shipments of one order apart (their warehouse)."""
 
-    step: Step
+    step: ParkedAt
     action: RedriveAction
     reason: ShortText
     item: ShortText | None = None

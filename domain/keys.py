@@ -66,6 +66,22 @@ def shipment_reference(order_id: str, warehouse: str) -> str:
     return f"{order_id}:{warehouse}"
 
 
+#: Where an order can stand still until somebody or something moves it: each has its row in docs/operating.md.
+PARKING = tuple(
+    step
+    for step in Step
+    if step
+    not in {
+        Step.SCREEN_ORDER,
+        Step.READ_PAYMENT,
+        Step.ABANDON_PAYMENT,
+        Step.RECORD_STATUS,
+        Step.RECORD_DECISION,
+        Step.PARK_STEP,
+        Step.CLOSE_PARK,
+    }
+)
+
 #: Each compensatable step and its undo, in the order of the saga.
 UNDO_OF = {
     Step.RESERVE_STOCK: Step.RELEASE_STOCK,

@@ -4,13 +4,14 @@ import json
 import re
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from adapters.backlog import Backlog
 from api.metrics import Metrics
 from api.ops import RedriveRequest, ReviewRequest
 from domain.errors import ContradictionError, NotServed, TransientError, names_under
-from domain.keys import Step
+from domain.intake import request_problem
+from domain.keys import PARKING, Step
 from tests.imports import ROOT
 from workflows.names import SEARCH_ATTRIBUTES, Queue
 from workflows.order import OrderWorkflow
@@ -46,6 +47,16 @@ def test_every_step_that_an_order_can_be_parked_at_is_in_the_table_of_actions(st
     asked_only = {Step.SCREEN_ORDER, Step.READ_PAYMENT, Step.ABANDON_PAYMENT, Step.PARK_STEP, Step.CLOSE_PARK}
     told = f"`{step}`" in TEXT or (step.startswith("release_") and "`release_…`" in TEXT)
     assert told is (step not in asked_only)
+    assert told is (step in PARKING)
+
+
+@pytest.mark.parametrize("step", ["dance", "park_step", "record_status", "screen_order", ["open_order"], None])
+def test_a_step_where_nothing_can_be_parked_is_answered_with_those_where_it_can(step: object) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        RedriveRequest.model_validate({"step": step, "action": "retry", "reason": "ticket"})
+    (error,) = request_problem(refusal.value).errors
+    assert (error.field, error.problem) == ("step", f"one of {', '.join(PARKING)}")
+    assert RedriveRequest.model_json_schema()["properties"]["step"]["enum"] == list(PARKING)
 
 
 def test_a_run_is_started_anew_under_the_names_that_it_has() -> None:
