@@ -16,10 +16,14 @@ from typing import Any
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+from temporalio.exceptions import ApplicationError
+
+from domain.errors import OrderError, UnclassifiedError, names_under
 
 #: Whose exceptions tell class names and ids only.
 TRUSTED_TEXTS = ("domain.", "runtime.", "adapters.", "temporalio.")
 FRAMES = 6
+_TOLD_ALREADY = names_under(OrderError) - {UnclassifiedError.__name__}
 
 
 def configure_logs(level: str) -> None:
@@ -48,10 +52,20 @@ def configure_logs(level: str) -> None:
         ],
     )
     handler.setFormatter(formatter)
+    handler.addFilter(_is_news)
     logging.root.handlers[:] = [handler]
     logging.root.setLevel(level)
     for noisy in ("aiohttp.access", "asyncio", "alembic", "mail.log", "stripe", "temporalio.worker"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.root.level))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    # Temporal's SDK warns of every activity that fails. One that ends with an error of ours, a refusal most often, has
+    # told it in `activity_ended`; one that broke (UnclassifiedError) or failed in the SDK itself keeps its warning.
+    if record.name != "temporalio.activity" or not str(record.msg).startswith("Completing activity as failed"):
+        return True
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, ApplicationError) and error.type in _TOLD_ALREADY)
 
 
 def _library_line(_: WrappedLogger, __: str, line: EventDict) -> EventDict:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import structlog
+from temporalio.exceptions import ApplicationError
 
-from domain.errors import DatabaseUnavailable
+from domain.errors import CardDeclined, DatabaseUnavailable, UnclassifiedError
 from runtime.logs import configure_logs
 
 MAIL = "ann@example.com"
@@ -85,3 +86,20 @@ def test_the_representation_of_a_lost_task_stays_out(lines: Any) -> None:
 def test_requests_are_not_logged_a_second_time_by_the_server(lines: Any) -> None:
     logging.getLogger("aiohttp.access").info("GET /livez")
     assert lines() == []
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ApplicationError("o-1", type=CardDeclined.__name__), 0),
+        (ApplicationError("o-1", type=DatabaseUnavailable.__name__), 0),
+        (ApplicationError("KeyError", type=UnclassifiedError.__name__), 1),
+        (RuntimeError("decoding"), 1),
+    ],
+)
+def test_a_step_that_was_refused_is_not_warned_of_a_second_time(lines: Any, error: Exception, told: int) -> None:
+    try:
+        raise error
+    except Exception:
+        logging.getLogger("temporalio.activity").warning("Completing activity as failed", exc_info=True)
+    assert len(lines()) == told
