@@ -1,13 +1,18 @@
 """The demo says what is not as it should be, and only that."""
 
+import io
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from demo.__main__ import _say_where_to_look
 from demo.cases import CASES, POINTS, STORE_CREDIT, Case
 from demo.run import Running
 from domain.order import CancelReason, OrderStatus
 from domain.views import OrderView, PaymentSummary
+from runtime.settings import load_settings
 
 
 def ended(case: Case, status: OrderStatus, reason: CancelReason | None) -> Running:
@@ -70,3 +75,10 @@ def test_every_kind_of_order_is_there_once() -> None:
         CancelReason.NO_SERVICE_TO_ADDRESS,
         CancelReason.CANCELLED_BY_CUSTOMER,
     }
+
+
+def test_who_looks_at_the_demo_afterwards_is_told_which_home_it_takes(tmp_path: Path) -> None:
+    written = io.StringIO()
+    _say_where_to_look(Console(file=written), tmp_path, [], load_settings(from_stack=False))
+    assert f"ORDERS_HOME={tmp_path} make up" in written.getvalue()
+    assert "with the same ORDERS_HOME for starter.py and make down" in written.getvalue()
