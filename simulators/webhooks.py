@@ -102,6 +102,8 @@ class Webhooks:
         self._past: deque[Delivery] = deque(maxlen=1000)
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(20)
+        # What was on its way when the endpoint was switched off is lost, also when it is on again before the next try.
+        self._times_disabled = 0
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -174,6 +176,7 @@ class Webhooks:
         """Switches the endpoint; it stays so over a restart."""
         self.endpoint.enabled = enabled
         self.endpoint.failures_in_a_row = 0
+        self._times_disabled += not enabled
         self._store.remember(self._switch, "on" if enabled else "off")
 
     def view(self) -> dict[str, Any]:
@@ -203,9 +206,9 @@ class Webhooks:
             await asyncio.sleep(fault.delay_ms / 1000)
         elif fault and fault.mode == "reorder":
             await self._let_one_pass(delivery, fault.delay_ms / 1000 or _REORDER_LIMIT_SECONDS)
-        begun = time.monotonic()
+        begun, times_disabled = time.monotonic(), self._times_disabled
         wait_seconds = self._pace.first_seconds
-        while self.endpoint.enabled and time.monotonic() - begun < GIVE_UP_SECONDS:
+        while self._may_try(times_disabled) and time.monotonic() - begun < GIVE_UP_SECONDS:
             delivery.attempts += 1
             delivery.last_status = await self.send(delivery.event, self.endpoint.secret, 0)
             delivery.answered.set()
@@ -218,6 +221,9 @@ class Webhooks:
             await asyncio.sleep(wait_seconds)
             wait_seconds = min(wait_seconds * 2, self._pace.longest_seconds)
         self._settle(delivery, "lost")
+
+    def _may_try(self, times_disabled: int) -> bool:
+        return self.endpoint.enabled and self._times_disabled == times_disabled
 
     async def _let_one_pass(self, held: Delivery, limit_seconds: float) -> None:
         self._held.append(held)
