@@ -44,7 +44,7 @@ def plain_line(line: TimelineLine, since: datetime) -> str:
 
 
 def latest(lines: Iterable[TimelineLine]) -> list[TimelineLine]:
-    """One line a step, its newest, in the order in which the steps began."""
+    """One line a step, its newest, in the order in which the steps first show."""
     found: dict[tuple[str, str], TimelineLine] = {}
     for line in lines:
         found[line.step, line.item] = line

@@ -119,3 +119,16 @@ async def test_another_amount_on_our_own_intent_waits_for_a_person(till: Till) -
     await till.shop.heal(unread)
     assert await till.shop.redrive(given_up.order_id, "await_payment", "compensate") == 202
     await till.undone(given_up, reason="CANCELLED_BY_OPERATOR")
+
+
+async def test_an_operator_s_retry_of_a_conflict_of_keys_asks_under_the_next_key(till: Till) -> None:
+    basket = await till.shop.basket()
+    conflict = {"error": {"type": "idempotency_error", "message": "…"}}
+    await till.fault(basket, "confirm", "answer", status=400, body=conflict, times=1)
+    await till.shop.place_in_real_time(basket)
+    item = await till.parked(basket, "authorize_payment")
+    assert (item.kind, item.error) == ("DECISION", "IdempotencyConflict")
+    assert await till.shop.redrive(basket.order_id, "authorize_payment", "retry") == 202
+    await till.confirmed(basket)
+    first, second = await till.keys(basket, "confirm")
+    assert first != second
