@@ -6,7 +6,7 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; d
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test up down prove bench record lint lock
+.PHONY: help demo test long up down prove bench record lint lock
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ demo: $(STAMP) ## Run a shop, send it one order of each kind, and check everybod
 # Much of a test's time is waiting for processes and providers: three at a time on two cores.
 test: $(STAMP) ## Run all tests (ARGS=tests/unit for some)
 	@$(PY) -m pytest -n 3 --dist loadfile $(ARGS)
+
+long: $(STAMP) ## Run the tests that take minutes: whole matrix, drills (ARGS=tests/e2e for some)
+	@$(PY) -m pytest -n 3 --dist loadfile -m long $(ARGS)
 
 up: $(STAMP) ## Run the whole shop in the foreground, until Ctrl-C (ARGS=--help)
 	@exec $(PY) -m runtime.up $(ARGS)

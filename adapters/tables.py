@@ -313,13 +313,15 @@ refunds = Table(
     Column("order_id", Text, nullable=False, index=True),
     Column("intent_id", Text, nullable=False),
     Column("amount", BigInteger, nullable=False),
-    # 'pending', 'succeeded' or 'failed', as the provider says.
+    # 'requested' by an operator; then 'pending', 'succeeded' or 'failed', as the provider says.
     Column("status", Text, nullable=False),
     Column("provider_reference", Text),
+    Column("actor", Text, nullable=False, server_default="system"),
+    Column("reason", Text),
     _at("created_at"),
     _at("updated_at"),
     CheckConstraint("amount > 0", name="amount"),
-    CheckConstraint("status IN ('pending', 'succeeded', 'failed')", name="status"),
+    CheckConstraint("status IN ('requested', 'pending', 'succeeded', 'failed')", name="status"),
 )
 
 #: An operator's retry (a workflow run and its revision) and the one refund that it allows, counted from 1.
@@ -370,4 +372,43 @@ shipments = Table(
     _at("created_at"),
     _at("updated_at"),
     UniqueConstraint("shipment_id"),
+)
+
+# --- operations -------------------------------------------------------------------------------------------------
+
+#: What an operator holds at the moment: nothing new is attempted at this party.
+holds = Table(
+    "holds",
+    metadata,
+    Column("party", Text, primary_key=True),
+    Column("actor", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    _at(),
+    CheckConstraint("party IN ('gateway', 'courier', 'intake')", name="party"),
+)
+
+#: One comparison of all books: the guard's (every few minutes) or the nightly one (one a day).
+reconciliation_runs = Table(
+    "reconciliation_runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    _at("started_at"),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("checked", BigInteger, nullable=False, server_default="0"),
+    CheckConstraint("kind IN ('guard', 'nightly')", name="kind"),
+    Index("ix_reconciliation_runs_kind", "kind", "started_at"),
+)
+
+reconciliation_findings = Table(
+    "reconciliation_findings",
+    metadata,
+    Column("run_id", Text, ForeignKey("reconciliation_runs.run_id", ondelete="CASCADE"), primary_key=True),
+    # An order's id, or a provider's object that no order knows.
+    Column("subject", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("detail", Text, nullable=False),
+    # What was sent to repair it; null where only a person can decide.
+    Column("action", Text),
+    _at(),
 )

@@ -40,6 +40,9 @@ GRANTS: dict[str, dict[str, str]] = {
         "refunds": "SELECT",
         "refund_retries": "SELECT",
         "shipments": "SELECT, UPDATE (status, updated_at)",
+        "holds": "SELECT, INSERT, UPDATE (actor, reason, at), DELETE",
+        "reconciliation_runs": "SELECT, INSERT, UPDATE (finished_at, checked), DELETE",
+        "reconciliation_findings": "SELECT, INSERT, UPDATE (detail, action), DELETE",
     },
     "inventory": {
         "order_lines": "SELECT (order_id, sku, quantity)",
@@ -62,13 +65,15 @@ GRANTS: dict[str, dict[str, str]] = {
         "order_steps": _STAMPS,
         "payments": "SELECT, INSERT, UPDATE (status, amount, authorized, captured, refunded, next_action, updated_at)",
         "money_movements": _BOOK,
-        "refunds": "SELECT, INSERT, UPDATE (status, updated_at)",
+        "refunds": "SELECT, INSERT, UPDATE (status, provider_reference, updated_at)",
         "refund_retries": _BOOK,
+        "holds": "SELECT",
     },
     "shipping": {
         "order_contacts": "SELECT (order_id, shipping_address)",
         "order_steps": _STAMPS,
         "shipments": "SELECT, INSERT, UPDATE (status, updated_at)",
+        "holds": "SELECT",
     },
 }
 #: Whether the role is there, whether we may make roles, and whether we may change this one.
