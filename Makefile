@@ -6,7 +6,7 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; d
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long up down prove bench record lint lock
+.PHONY: help demo test long up down prove drill bench record lint lock
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ down: $(STAMP) ## Stop a running `make up`
 
 prove: $(STAMP) ## Prove the books of the running shop (ARGS="ORDER --json")
 	@$(PY) ops.py prove $(ARGS)
+
+drill: $(STAMP) ## Break a shop of its own on purpose under orders, heal it, prove its books (ARGS="--orders 300 --seed 2")
+	@$(PY) -m drill $(ARGS)
 
 bench: $(STAMP) ## Measure a shop of its own under many orders, and prove its books (ARGS="--orders 200")
 	@$(PY) -m benchmarks $(ARGS)

@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 
 #: Commands and tests put everything together.
-MAY_IMPORT_ALL = frozenset({"worker", "starter", "ops", "demo", "tests", "benchmarks"})
+MAY_IMPORT_ALL = frozenset({"worker", "starter", "ops", "demo", "drill", "tests", "benchmarks"})
 
 #: Layers whose foreign imports are listed: the deterministic ones, and the one that does everything through adapters.
 MAY_USE: dict[str, frozenset[str]] = {

@@ -1,0 +1,84 @@
+"""After the evil: what an operator does until nothing is open or parked any more."""
+
+import asyncio
+import time
+from uuid import uuid4
+
+from sqlalchemy import select
+
+from adapters.database import Database
+from adapters.tables import orders, review_items
+from domain.order import OrderStatus
+from drill.clients import Shoppers
+from drill.shop import Shop
+from drill.watch import Watch
+
+ROUND_SECONDS = 2.0
+#: Of suspicious orders, the reviewer lets this part pass.
+APPROVED = 0.5
+
+
+class Operator:
+    """Decides reviews all the time, and redrives what is parked once the shop is healed."""
+
+    def __init__(self, shop: Shop, database: Database, shoppers: Shoppers) -> None:
+        self._shop = shop
+        self._database = database
+        self._shoppers = shoppers
+        self.redriven = 0
+        self.reviewed = 0
+
+    async def review_all(self) -> None:
+        """Approves or rejects the orders that wait for a person."""
+        query = select(orders.c.order_id).where(orders.c.status == OrderStatus.AWAITING_REVIEW)
+        async with self._database.begin() as connection:
+            waiting = list(await connection.scalars(query))
+        for order_id in waiting:
+            approved = self._chance(order_id) < APPROVED
+            decision = {"decision": "approve" if approved else "reject", "reason": "drill"}
+            path = f"{self._shop.operator}/ops/orders/{order_id}/review"
+            status, _ = await self._shop.ask("POST", path, decision, key=str(uuid4()))
+            self.reviewed += status == 202
+
+    async def redrive_all(self) -> None:
+        """Retries every parked step."""
+        query = (
+            select(review_items.c.order_id, review_items.c.step, review_items.c.item)
+            .where(review_items.c.closed_at.is_(None))
+            .order_by(review_items.c.opened_at)
+        )
+        async with self._database.begin() as connection:
+            parked = [tuple(row) for row in await connection.execute(query)]
+        for order_id, step, item in parked:
+            body = {"step": step, "action": "retry", "reason": "drill: all is healed"} | (
+                {"item": item} if item else {}
+            )
+            path = f"{self._shop.operator}/ops/orders/{order_id}/redrive"
+            status, _ = await self._shop.ask("POST", path, body, key=str(uuid4()))
+            self.redriven += status == 202
+
+    async def answer_the_banks(self) -> None:
+        """The bank decides in the end about every payment that still waits."""
+        query = select(orders.c.order_id).where(
+            orders.c.status.in_(("AWAITING_PAYMENT", "NEEDS_REVIEW", "COMPENSATING"))
+        )
+        async with self._database.begin() as connection:
+            waiting = list(await connection.scalars(query))
+        for order_id in waiting:
+            await self._shoppers.answer_the_bank(order_id, self._chance(order_id))
+
+    async def until_quiet(self, watch: Watch, patience_seconds: float) -> bool:
+        """Mends until nothing is open or parked; False when patience ends before."""
+        deadline = time.monotonic() + patience_seconds
+        while time.monotonic() < deadline:
+            await self.review_all()
+            await self.redrive_all()
+            await self.answer_the_banks()
+            await watch.count()
+            if not watch.open and not watch.parked:
+                return True
+            await asyncio.sleep(ROUND_SECONDS)
+        return False
+
+    def _chance(self, order_id: str) -> float:
+        return next((one.planned.chance for one in self._shoppers.placed if one.order_id == order_id), 0.0)
