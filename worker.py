@@ -10,6 +10,7 @@ import typer
 from runtime.app import run_app
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
+from runtime.schedules import ensure_schedules
 from runtime.settings import SettingsError, load_settings
 from runtime.temporal import connect
 from runtime.workers import running_workers
@@ -49,6 +50,8 @@ async def _serve(names: str, wait: bool) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if Queue.ORDERS in queues:
+        await ensure_schedules(client, settings)
     async with running_workers(client, settings, queues):
         log.info("worker_ready", queues=[queue.value for queue in queues])
         await stop.wait()

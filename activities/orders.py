@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from adapters.database import Database
-from adapters.reviews import change_stage, close_review, lock_order, open_review
+from adapters.reviews import change_stage, close_review, close_reviews_of_dead_run, lock_order, open_review
 from adapters.steps import begun_effects, enter, stamp
 from adapters.tables import order_lines, orders
 from domain.errors import ContradictionError, OrderNotFound, UnknownSku
@@ -64,14 +64,16 @@ class OrdersActivities:
     async def open_order(self, order: OrderInput) -> OpenedOrder:
         """Takes the accepted order for this run: its frozen amounts, and the policy that it runs under from here on.
 
-        Says what earlier runs of the order have begun, so that this one undoes it if it ends that way. Idempotent by
-        its stamp. Raises UnknownSku when the catalogue had no price for a line, OrderNotFound when there is no such
-        order.
+        Says what earlier runs of the order have begun, so that this one undoes it if it ends that way. What a dead run
+        had parked is no question any more: this one asks its own. Idempotent by its stamp. Raises UnknownSku when the
+        catalogue had no price for a line, OrderNotFound when there is no such order.
         """
         async with self._database.begin() as connection:
             row = await lock_order(connection, order.order_id)
             closed = await _is_closed(connection, row)
-            begun = await begun_effects(connection, order.order_id)
+            begun = await begun_effects(connection, order.order_id, ran=order.found_dead)
+            if order.found_dead:
+                await close_reviews_of_dead_run(connection, order.order_id)
             known = closed or await _all_priced(connection, order.order_id)
             await stamp(
                 connection,

@@ -179,15 +179,25 @@ class PaymentsActivities:
         """Money on an intent whose order is closed: given back when the order was undone, else only recorded.
 
         Idempotent as `release_payment`, whose keys it shares: both together give the money back once. An intent that is
-        not this order's own is left alone.
+        not this order's own is left alone; one that names the order becomes its own where our books have none, since
+        they were restored to an older time.
         """
         async with self._database.begin() as connection:
             terms = await read_terms(connection, money.order_id)
-        if terms.intent_id is None or terms.intent_id != money.intent_id:
+        intent_id = terms.intent_id or await self._adopted(money)
+        if intent_id != money.intent_id:
             return PaymentView(status=PaymentStatus.NONE)
         if terms.order_status in UNDONE_STATUSES:
             return await self._release(money.order_id, money.revision)
-        return await self._look_up(_forward(money.order_id), terms.intent_id)
+        return await self._look_up(_forward(money.order_id), intent_id)
+
+    async def _adopted(self, money: MoneyInput) -> str | None:
+        intent = await self._gateway.read_intent(money.intent_id)
+        if intent.order_id != money.order_id:
+            return None
+        async with self._database.begin() as connection:
+            await enter(connection, _forward(money.order_id))
+            return await store_intent(connection, money.order_id, intent)
 
     async def _own_intent(self, key: EffectKey, terms: Terms) -> Intent:
         """The order's stored intent; a new one is stored first, unless the release has been here."""

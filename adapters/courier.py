@@ -63,9 +63,9 @@ class Courier:
             raise GatewayProtocolError("still booked after a cancel")
         return shipment
 
-    async def list_shipments(self) -> AsyncIterator[Shipment]:
-        """Every shipment that the courier has, page by page (for the books)."""
-        params = {"limit": str(PAGE)}
+    async def list_shipments(self, *, after: str | None = None) -> AsyncIterator[Shipment]:
+        """Every shipment that the courier has, or booked `after` this one, page by page (for the books)."""
+        params = {"limit": str(PAGE)} | ({"starting_after": after} if after else {})
         while True:
             answer = await self._http.request("GET", "/shipments", params=params)
             if not answer.ok:

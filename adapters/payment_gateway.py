@@ -7,6 +7,7 @@ and ProviderRequestRefused for anything else the gateway will not do. The provid
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import stripe
@@ -167,14 +168,19 @@ class PaymentGateway:
         items = _items(self._refunds.list_async, payment_intent=intent_id)
         return [parse_refund(item) async for item in items]
 
-    async def list_intents(self) -> AsyncIterator[Intent]:
-        """Every intent of the account, newest first, page by page (for the books)."""
-        async for item in _items(self._intents.list_async):
+    async def list_intents(self, *, since: datetime | None = None, after: str | None = None) -> AsyncIterator[Intent]:
+        """Every intent of the account, or made `since` then, newest first, page by page (for the books).
+
+        `after`: the list goes on behind this one.
+        """
+        async for item in _items(self._intents.list_async, **_part_of_list(since, after)):
             yield parse_intent(item)
 
-    async def list_all_refunds(self) -> AsyncIterator[Refund]:
-        """Every refund of the account, newest first, page by page (for the books)."""
-        async for item in _items(self._refunds.list_async):
+    async def list_all_refunds(
+        self, *, since: datetime | None = None, after: str | None = None
+    ) -> AsyncIterator[Refund]:
+        """Every refund of the account, as `list_intents`."""
+        async for item in _items(self._refunds.list_async, **_part_of_list(since, after)):
             yield parse_refund(item)
 
     async def close(self) -> None:
@@ -182,7 +188,14 @@ class PaymentGateway:
         await self._transport.close_async()  # type: ignore[no-untyped-call]  # the SDK gives it no types
 
 
-async def _items(list_async: Callable[[Any], Awaitable[stripe.StripeObject]], **filters: str) -> AsyncIterator[object]:
+def _part_of_list(since: datetime | None, after: str | None) -> dict[str, object]:
+    created = {} if since is None else {"created": {"gte": int(since.timestamp())}}
+    return created | ({"starting_after": after} if after else {})
+
+
+async def _items(
+    list_async: Callable[[Any], Awaitable[stripe.StripeObject]], **filters: object
+) -> AsyncIterator[object]:
     """The items of a list, page after page."""
     params: dict[str, Any] = {"limit": PAGE, **filters}
     while True:

@@ -15,7 +15,7 @@ from adapters.steps import stamp
 from adapters.tables import orders, review_items
 from domain.errors import OrderNotFound
 from domain.events import STAGE_EVENTS, OrderFacts, order_event
-from domain.keys import EffectKey
+from domain.keys import EffectKey, Step
 from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
 from domain.order import FORWARD, PARKABLE, CancelReason, OrderStatus, RedriveAction, StepState
 
@@ -108,6 +108,30 @@ async def close_review(connection: AsyncConnection, closed: ParkClosed) -> None:
         await stamp(connection, key, StepState.WAIVED, actor=closed.actor, reason=closed.reason)
     if row["status"] == OrderStatus.NEEDS_REVIEW and not await _has_open_items(connection, closed.order_id):
         await _update_order(connection, closed.order_id, status=row["stage"])
+
+
+async def close_reviews_of_dead_run(connection: AsyncConnection, order_id: str) -> None:
+    """Closes what an ended run had parked, in whose name nobody can act any more; the next run parks anew.
+
+    A park at `open_order` stays: it is the next run's own first question. Raises OrderNotFound.
+    """
+    row = await lock_order(connection, order_id)
+    await connection.execute(
+        update(review_items)
+        .where(
+            review_items.c.order_id == order_id,
+            review_items.c.step != Step.OPEN_ORDER.value,
+            review_items.c.closed_at.is_(None),
+        )
+        .values(
+            closed_at=func.clock_timestamp(),
+            closed_by="guard",
+            action=RedriveAction.RETRY.value,
+            reason="its run had ended",
+        )
+    )
+    if row["status"] == OrderStatus.NEEDS_REVIEW and not await _has_open_items(connection, order_id):
+        await _update_order(connection, order_id, status=row["stage"])
 
 
 async def _was_closed(connection: AsyncConnection, parked: ParkedStep) -> bool:

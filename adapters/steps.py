@@ -158,14 +158,15 @@ async def stamp_not_served(connection: AsyncConnection, key: EffectKey, before: 
         await stamp(connection, key, StepState.NOT_SERVED)
 
 
-async def begun_effects(connection: AsyncConnection, order_id: str) -> list[BegunEffect]:
+async def begun_effects(connection: AsyncConnection, order_id: str, *, ran: bool = False) -> list[BegunEffect]:
     """What an earlier run of the order has begun or may have on its way, as the saga orders it; empty in the first run.
 
-    An attempt that left no stamp yet may still land. So once there was any run, each compensatable step counts, and a
-    booking for each warehouse with a reservation.
+    `ran`: there was one, though our books may know nothing of it (they were restored to an older time). An attempt that
+    left no stamp yet may still land. So once there was any run, each compensatable step counts, and a booking for each
+    warehouse with a reservation.
     """
     stamped = select(order_steps.c.step).where(order_steps.c.order_id == order_id).limit(1)
-    if (await connection.execute(stamped)).first() is None:
+    if not ran and (await connection.execute(stamped)).first() is None:
         return []
     reserved = select(reservations.c.warehouse).where(reservations.c.order_id == order_id).distinct()
     begun = [BegunEffect(step=step) for step in UNDO_OF if step is not Step.BOOK_SHIPMENT]

@@ -6,8 +6,10 @@ Balances carry their rule as a constraint, movements are append-only with a uniq
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
     ForeignKey,
     Identity,
@@ -21,6 +23,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData(
     naming_convention={
@@ -64,6 +67,7 @@ orders = Table(
     CheckConstraint("status = stage OR status = 'NEEDS_REVIEW'", name="stage"),
     Index("ix_orders_status", "status", "created_at"),
     Index("ix_orders_created_at", "created_at"),
+    Index("ix_orders_updated_at", "updated_at"),
 )
 
 #: Filled from `domain.order.ALLOWED` by the migration; a trigger on `orders` refuses any other pair.
@@ -322,6 +326,7 @@ refunds = Table(
     _at("updated_at"),
     CheckConstraint("amount > 0", name="amount"),
     CheckConstraint("status IN ('requested', 'pending', 'succeeded', 'failed')", name="status"),
+    Index("ix_refunds_unsettled", "order_id", postgresql_where=text("status IN ('requested', 'pending')")),
 )
 
 #: An operator's retry (a workflow run and its revision) and the one refund that it allows, counted from 1.
@@ -393,17 +398,28 @@ reconciliation_runs = Table(
     metadata,
     Column("run_id", Text, primary_key=True),
     Column("kind", Text, nullable=False),
+    # Which night a nightly run is about, in the time zone of the settings.
+    Column("night", Date),
     _at("started_at"),
     Column("finished_at", DateTime(timezone=True)),
     Column("checked", BigInteger, nullable=False, server_default="0"),
+    # Whether every part was read: the next run looks back no further than to the last complete ones.
+    Column("complete", Boolean, nullable=False, server_default="false"),
+    # The newest parcel in the courier's list: the next run begins after it.
+    Column("last_parcel", Text),
     CheckConstraint("kind IN ('guard', 'nightly')", name="kind"),
     Index("ix_reconciliation_runs_kind", "kind", "started_at"),
 )
 
-reconciliation_findings = Table(
+
+def _of_run(name: str, *columns: SchemaItem) -> Table:
+    """What belongs to one run and goes with it."""
+    run = ForeignKey("reconciliation_runs.run_id", ondelete="CASCADE")
+    return Table(name, metadata, Column("run_id", Text, run, primary_key=True), *columns)
+
+
+reconciliation_findings = _of_run(
     "reconciliation_findings",
-    metadata,
-    Column("run_id", Text, ForeignKey("reconciliation_runs.run_id", ondelete="CASCADE"), primary_key=True),
     # An order's id, or a provider's object that no order knows.
     Column("subject", Text, primary_key=True),
     Column("kind", Text, primary_key=True),
@@ -411,4 +427,46 @@ reconciliation_findings = Table(
     # What was sent to repair it; null where only a person can decide.
     Column("action", Text),
     _at(),
+)
+
+#: The closed orders that a run compares, as they were before the providers were asked; gone when the run ends.
+reconciliation_orders = _of_run(
+    "reconciliation_orders",
+    Column("order_id", Text, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("amount_due", BigInteger, nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False),
+    # Whether all that the providers have of it is read, so that what is missing is missing.
+    Column("whole", Boolean, nullable=False),
+)
+
+#: What the providers told the workers of their parties in a run; gone when the run ends.
+reconciliation_intents = _of_run(
+    "reconciliation_intents",
+    Column("intent_id", Text, primary_key=True),
+    Column("order_id", Text, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    Column("captured", BigInteger, nullable=False),
+    Index("ix_reconciliation_intents_order_id", "run_id", "order_id"),
+)
+
+reconciliation_refunds = _of_run(
+    "reconciliation_refunds",
+    Column("refund_id", Text, primary_key=True),
+    Column("intent_id", Text, nullable=False),
+    Column("refund_key", Text, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Column("status", Text, nullable=False),
+    Index("ix_reconciliation_refunds_intent_id", "run_id", "intent_id"),
+)
+
+reconciliation_parcels = _of_run(
+    "reconciliation_parcels",
+    Column("shipment_id", Text, primary_key=True),
+    Column("order_id", Text, nullable=False),
+    Column("warehouse", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Index("ix_reconciliation_parcels_order_id", "run_id", "order_id"),
 )

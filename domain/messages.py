@@ -17,9 +17,13 @@ class _Message(BaseModel):
 
 
 class OrderInput(_Message):
-    """Starts one order's saga. The order itself stays in its table (claim check)."""
+    """Starts one order's saga. The order itself stays in its table (claim check).
+
+    `found_dead`: the order's run had ended before the order did; this one lets an operator decide first.
+    """
 
     order_id: str
+    found_dead: bool = False
 
 
 class OrderResult(_Message):

@@ -35,10 +35,20 @@ START_SECONDS = 5
 log = structlog.get_logger(__name__)
 
 
-async def start_order(client: Client, order_id: str, *, customer_id: str, total: int, currency: str) -> None:
+async def start_order(
+    client: Client,
+    order_id: str,
+    *,
+    customer_id: str,
+    total: int,
+    currency: str,
+    found_dead: bool = False,
+    reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.REJECT_DUPLICATE,
+) -> None:
     """Starts the order's saga. Idempotent by the workflow id: one that runs, or has ended, is left alone.
 
-    Raises TemporalUnavailable when there is no answer; the saga may have started then.
+    `reuse` says which ends another run may follow, `found_dead` that this one does. Raises TemporalUnavailable when
+    there is no answer; the saga may have started then.
     """
     attributes: list[SearchAttributePair[Any]] = [
         SearchAttributePair(ORDER_STATUS, OrderStatus.PENDING.value),
@@ -50,10 +60,10 @@ async def start_order(client: Client, order_id: str, *, customer_id: str, total:
         try:
             await client.start_workflow(
                 "OrderWorkflow",
-                OrderInput(order_id=order_id),
+                OrderInput(order_id=order_id, found_dead=found_dead),
                 id=order_workflow_id(order_id),
                 task_queue=Queue.ORDERS,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_reuse_policy=reuse,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 static_summary=f"Order {order_id}: {price}",
                 static_details=f"## Order {order_id}\n- customer `{customer_id}`\n- total {price}",

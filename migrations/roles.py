@@ -41,8 +41,12 @@ GRANTS: dict[str, dict[str, str]] = {
         "refund_retries": "SELECT",
         "shipments": "SELECT, UPDATE (status, updated_at)",
         "holds": "SELECT, INSERT, UPDATE (actor, reason, at), DELETE",
-        "reconciliation_runs": "SELECT, INSERT, UPDATE (finished_at, checked), DELETE",
+        "reconciliation_runs": "SELECT, INSERT, UPDATE (finished_at, checked, complete, last_parcel), DELETE",
         "reconciliation_findings": "SELECT, INSERT, UPDATE (detail, action), DELETE",
+        "reconciliation_orders": "SELECT, INSERT, DELETE",
+        "reconciliation_intents": "SELECT, DELETE",
+        "reconciliation_refunds": "SELECT, DELETE",
+        "reconciliation_parcels": "SELECT, DELETE",
     },
     "inventory": {
         "order_lines": "SELECT (order_id, sku, quantity)",
@@ -68,12 +72,18 @@ GRANTS: dict[str, dict[str, str]] = {
         "refunds": "SELECT, INSERT, UPDATE (status, provider_reference, updated_at)",
         "refund_retries": _BOOK,
         "holds": "SELECT",
+        # What the gateway told, for the orders' worker to compare.
+        "reconciliation_orders": "SELECT (run_id, order_id)",
+        "reconciliation_intents": _BOOK,
+        "reconciliation_refunds": _BOOK,
     },
     "shipping": {
         "order_contacts": "SELECT (order_id, shipping_address)",
         "order_steps": _STAMPS,
         "shipments": "SELECT, INSERT, UPDATE (status, updated_at)",
         "holds": "SELECT",
+        "reconciliation_orders": "SELECT (run_id, order_id)",
+        "reconciliation_parcels": _BOOK,
     },
 }
 #: Whether the role is there, whether we may make roles, and whether we may change this one.

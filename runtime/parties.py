@@ -4,16 +4,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from temporalio.client import Client
+
 from activities.inventory import InventoryActivities
 from activities.loyalty import LoyaltyActivities
 from activities.orders import OrdersActivities
 from activities.payments import PaymentsActivities
+from activities.provider_books import CourierBooksActivities, GatewayBooksActivities
+from activities.reconciliation import ReconciliationActivities
 from activities.shipping import ShippingActivities
 from adapters.courier import Courier
 from adapters.database import Database
 from adapters.fraud_scorer import FraudScorer
 from adapters.payment_gateway import PaymentGateway
 from domain.policy import OrderPolicy
+from events.runs import Runs
 from runtime.settings import Settings
 from workflows.names import Queue
 
@@ -21,11 +26,13 @@ Activities = Sequence[Callable[..., Any]]
 
 
 @asynccontextmanager
-async def open_party(queue: Queue, settings: Settings, policy: OrderPolicy | None = None) -> AsyncIterator[Activities]:
+async def open_party(
+    queue: Queue, settings: Settings, client: Client, policy: OrderPolicy | None = None
+) -> AsyncIterator[Activities]:
     """The activities of one queue, with their connections open until the block ends.
 
-    `policy` holds the numbers of new orders that are no settings. Raises SettingsError when a setting of this party
-    is missing; those of other parties are not looked at.
+    `client`: what the guard looks at runs with. `policy` holds the numbers of new orders that are no settings. Raises
+    SettingsError when a setting of this party is missing; those of other parties are not looked at.
     """
     async with AsyncExitStack() as stack:
         database = Database(settings.database_for(queue), application=f"worker-{queue}")
@@ -37,6 +44,7 @@ async def open_party(queue: Queue, settings: Settings, policy: OrderPolicy | Non
                 scorer = FraudScorer(base, timeout_seconds=seconds)
                 stack.push_async_callback(scorer.close)
                 orders = OrdersActivities(database, scorer, settings, policy)
+                books = ReconciliationActivities(database, Runs(client), settings)
                 yield [
                     orders.open_order,
                     orders.screen_order,
@@ -45,6 +53,11 @@ async def open_party(queue: Queue, settings: Settings, policy: OrderPolicy | Non
                     orders.confirm_order,
                     orders.park_step,
                     orders.close_park,
+                    books.begin_run,
+                    books.look_at_runs,
+                    books.compare_books,
+                    books.repair_findings,
+                    books.end_run,
                 ]
             case Queue.INVENTORY:
                 inventory = InventoryActivities(database)
@@ -69,10 +82,15 @@ async def open_party(queue: Queue, settings: Settings, policy: OrderPolicy | Non
                     payments.capture_payment,
                     payments.release_payment,
                     payments.settle_late_money,
+                    GatewayBooksActivities(database, gateway).read_gateway_books,
                 ]
             case Queue.SHIPPING:
                 base = settings.need(settings.courier_api_base, "COURIER_API_BASE")
                 courier = Courier(base, timeout_seconds=seconds)
                 stack.push_async_callback(courier.close)
                 shipping = ShippingActivities(database, courier)
-                yield [shipping.book_shipment, shipping.cancel_shipment]
+                yield [
+                    shipping.book_shipment,
+                    shipping.cancel_shipment,
+                    CourierBooksActivities(database, courier).read_courier_books,
+                ]

@@ -8,6 +8,7 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -62,6 +63,8 @@ class Settings(BaseSettings):
         default_factory=lambda: {"EUR": 50_000, "USD": 50_000, "JPY": 80_000, "KWD": 150_000}
     )
     points_currency: str = "EUR"
+    #: In whose nights the books are reconciled.
+    reconcile_time_zone: str = "Europe/Berlin"
     default_payment_method: str = "pm_card_visa"
 
     bind_host: str = "127.0.0.1"
@@ -105,6 +108,15 @@ class Settings(BaseSettings):
     def _known_currency(cls, value: str) -> str:
         if value not in CURRENCIES:
             raise ValueError(f"one of {', '.join(CURRENCIES)}")
+        return value
+
+    @field_validator("reconcile_time_zone")
+    @classmethod
+    def _known_time_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("a name of the time zone database, like Europe/Berlin") from None
         return value
 
     def database_for(self, party: str) -> str:

@@ -11,7 +11,7 @@ _WORKER = frozenset({"log_level", "temporal_address", "temporal_namespace"})
 OWN_SETTINGS: dict[str, frozenset[str]] = {
     Queue.ORDERS: _WORKER
     | {"database_url_orders", "fraud_api_base", "provider_timeout_seconds"}
-    | {"payment_deadline_seconds", "review_deadline_seconds", "review_limits"},
+    | {"payment_deadline_seconds", "review_deadline_seconds", "review_limits", "reconcile_time_zone"},
     Queue.INVENTORY: _WORKER | {"database_url_inventory"},
     Queue.LOYALTY: _WORKER | {"database_url_loyalty"},
     Queue.PAYMENTS: _WORKER

@@ -17,11 +17,13 @@ from events.relay import Relay
 from runtime.deployment import told_when_current, versioned, worker_version
 from runtime.parties import open_party
 from runtime.settings import Settings
+from workflows.leftovers import LeftoversWorkflow
 from workflows.money import MoneyWorkflow
 from workflows.names import Queue
 from workflows.order import OrderWorkflow
+from workflows.reconciliation import ReconciliationWorkflow
 
-WORKFLOWS = (OrderWorkflow, MoneyWorkflow)
+WORKFLOWS = (OrderWorkflow, MoneyWorkflow, LeftoversWorkflow, ReconciliationWorkflow)
 
 #: What a workflow imports is not imported anew for each order: that was a seventh of all CPU of an order. These modules
 #: are held to the sandbox's rules by a walk over their source (`tests/workflow_rules.py`).
@@ -33,6 +35,7 @@ PASSED_THROUGH = (
         for name in (
             "calls",
             "compensation",
+            "dead_runs",
             "details",
             "names",
             "options",
@@ -79,7 +82,7 @@ async def running_workers(
     stopping, workers = asyncio.Event(), list[Worker]()
     async with AsyncExitStack() as stack:
         for queue in queues:
-            activities = await stack.enter_async_context(open_party(queue, settings, policy))
+            activities = await stack.enter_async_context(open_party(queue, settings, client, policy))
             worker = Worker(
                 client,
                 task_queue=queue.value,

@@ -125,7 +125,7 @@ class IntentBook:
     def page(self, params: dict[str, Any]) -> dict[str, Any]:
         """GET /v1/payment_intents, newest first: limit, starting_after, created."""
         self.expire_holds()
-        conditions, values = _created_filter(params.get("created"))
+        conditions, values = created_filter(params.get("created"))
         if (after := params.get("starting_after")) is not None:
             self.load(after, param="starting_after", status=400)
             conditions.append("seq < (SELECT seq FROM intents WHERE id = ?)")
@@ -207,11 +207,12 @@ def _charge(params: dict[str, Any]) -> tuple[int, str]:
     return amount, currency
 
 
-def _created_filter(created: Any) -> tuple[list[str], list[Any]]:
+def created_filter(created: Any, column: str = "created") -> tuple[list[str], list[Any]]:
+    """A list's `created` as conditions on a column, and their values. Raises Refusal."""
     if created is None:
         return [], []
     tests = created if isinstance(created, dict) else {"gte": created, "lte": created}
     unknown = set(tests) - set(_CREATED_TESTS)
     if unknown:
         raise invalid(f"Invalid created filter: {sorted(unknown)[0]}", param="created")
-    return [f"created {_CREATED_TESTS[name]} ?" for name in tests], [whole_number(tests, name) for name in tests]
+    return [f"{column} {_CREATED_TESTS[name]} ?" for name in tests], [whole_number(tests, name) for name in tests]

@@ -6,7 +6,7 @@ from typing import Any
 from simulators.clock import Clock
 from simulators.ids import new_id
 from simulators.intents import Intent
-from simulators.payment_gateway import IntentBook, Publish, page_limit, whole_number
+from simulators.payment_gateway import IntentBook, Publish, created_filter, page_limit, whole_number
 from simulators.refusals import Refusal, invalid, missing
 from simulators.store import Store
 
@@ -54,15 +54,16 @@ class RefundBook:
         return refund
 
     def page(self, params: dict[str, Any]) -> dict[str, Any]:
-        """GET /v1/refunds, newest first: payment_intent, limit, starting_after."""
+        """GET /v1/refunds, newest first: payment_intent, created, limit, starting_after."""
         limit = page_limit(params)
+        tests, values = created_filter(params.get("created"), "json_extract(doc, '$.created')")
         intent_id, after = params.get("payment_intent"), params.get("starting_after")
         if after is not None:
             self.retrieve(after)
         docs = self._store.docs(
-            """SELECT doc FROM refunds WHERE (?1 IS NULL OR intent_id = ?1)
-            AND (?2 IS NULL OR seq < (SELECT seq FROM refunds WHERE id = ?2)) ORDER BY seq DESC LIMIT ?3""",
-            *(intent_id, after, limit + 1),
+            f"""SELECT doc FROM refunds WHERE {" AND ".join(["(? IS NULL OR intent_id = ?)", *tests])}
+            AND (? IS NULL OR seq < (SELECT seq FROM refunds WHERE id = ?)) ORDER BY seq DESC LIMIT ?""",  # noqa: S608
+            *(intent_id, intent_id, *values, after, after, limit + 1),
         )
         return {"object": "list", "url": "/v1/refunds", "has_more": len(docs) > limit, "data": docs[:limit]}
 

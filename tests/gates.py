@@ -151,7 +151,10 @@ class _Gated(ActivityInboundInterceptor):
         self._gates = gates
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
-        step, argument = Step(activity.info().activity_type), input.args[0]
+        name, argument = activity.info().activity_type, input.args[0]
+        if name not in set(Step):
+            return await self.next.execute_activity(input)  # no step of an order: the guard's
+        step = Step(name)
         try:
             await self._gates.pass_through(step, argument, after=False)
             result = await self.next.execute_activity(input)

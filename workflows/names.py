@@ -32,3 +32,8 @@ def order_workflow_id(order_id: str) -> str:
 def money_workflow_id(intent_id: str) -> str:
     """The id under which late money on one intent is handled."""
     return f"money-{intent_id}"
+
+
+def leftovers_workflow_id(order_id: str) -> str:
+    """The id under which what an undone order still has is given back."""
+    return f"leftovers-{order_id}"

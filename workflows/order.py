@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.calls import Contradicted, Refused, RunOut
 from workflows.compensation import CompensationStack
+from workflows.dead_runs import ask_what_to_do
 from workflows.details import describe, search_attributes
 from workflows.names import CUSTOMER_ID, ORDER_TOTAL
 from workflows.payment import PAYMENT_WAITS, Payment
@@ -56,6 +57,7 @@ class OrderWorkflow:
     @workflow.init
     def __init__(self, order: OrderInput) -> None:
         self._order_id = order.order_id
+        self._found_dead = order if order.found_dead else None
         self._status = OrderStatus.PENDING
         self._reason: CancelReason | None = None
         self._cancel: CancelOrder | None = None
@@ -105,7 +107,8 @@ class OrderWorkflow:
     async def _open(self) -> OpenedOrder:
         while True:
             try:
-                order: OpenedOrder = await self._steps.do(Step.OPEN_ORDER, interruptible=False)
+                dead = self._found_dead
+                order: OpenedOrder = await self._steps.do(Step.OPEN_ORDER, argument=dead, interruptible=False)
                 break
             except Refused as refusal:
                 raise Stopped(refusal.reason) from None
@@ -120,14 +123,16 @@ class OrderWorkflow:
         )
         self._show()
         self._remember_earlier_runs(order)
+        if self._found_dead:
+            await ask_what_to_do(self._steps, order)
+        if order.status is OrderStatus.COMPENSATING:
+            raise Stopped(order.reason or CancelReason.CANCELLED_BY_OPERATOR)
         return order
 
     def _remember_earlier_runs(self, order: OpenedOrder) -> None:
         """A run that was terminated or reset left its effects behind: this run finds them, or undoes them."""
         for effect in order.begun:
             self._undo.push(UNDO_OF[effect.step], effect.item)
-        if order.status is OrderStatus.COMPENSATING:
-            raise Stopped(order.reason or CancelReason.CANCELLED_BY_OPERATOR)
 
     async def _screen(self, order: OpenedOrder) -> None:
         """A person decides about a suspicious or large order, and while nobody can score it."""

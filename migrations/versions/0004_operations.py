@@ -36,35 +36,99 @@ def _holds() -> None:
 
 
 def _reconciliation() -> None:
+    op.create_index("ix_orders_updated_at", "orders", ["updated_at"])
+    op.create_index(
+        "ix_refunds_unsettled",
+        "refunds",
+        ["order_id"],
+        postgresql_where=sa.text("status IN ('requested', 'pending')"),
+    )
     op.create_table(
         "reconciliation_runs",
         sa.Column("run_id", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("night", sa.Date()),
         _at("started_at"),
         sa.Column("finished_at", sa.DateTime(timezone=True)),
         sa.Column("checked", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("complete", sa.Boolean(), server_default="false", nullable=False),
+        sa.Column("last_parcel", sa.Text()),
         sa.PrimaryKeyConstraint("run_id", name="pk_reconciliation_runs"),
         sa.CheckConstraint("kind IN ('guard', 'nightly')", name="ck_reconciliation_runs_kind"),
     )
     op.create_index("ix_reconciliation_runs_kind", "reconciliation_runs", ["kind", "started_at"])
-    op.create_table(
+    _of_run(
         "reconciliation_findings",
-        sa.Column("run_id", sa.Text(), nullable=False),
-        # An order's id, or a provider's object that no order knows.
-        sa.Column("subject", sa.Text(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("detail", sa.Text(), nullable=False),
-        # What was sent to repair it; null where only a person can decide.
+        ["subject", "kind"],
+        _text("subject"),
+        _text("kind"),
+        _text("detail"),
         sa.Column("action", sa.Text()),
         _at(),
-        sa.PrimaryKeyConstraint("run_id", "subject", "kind", name="pk_reconciliation_findings"),
+    )
+    _of_run(
+        "reconciliation_orders",
+        ["order_id"],
+        _text("order_id"),
+        _text("status"),
+        _text("currency"),
+        _number("amount_due"),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("whole", sa.Boolean(), nullable=False),
+    )
+    _providers_books()
+
+
+def _providers_books() -> None:
+    _of_run(
+        "reconciliation_intents",
+        ["intent_id"],
+        _text("intent_id"),
+        _text("order_id"),
+        _text("currency"),
+        _number("held"),
+        _number("captured"),
+    )
+    _of_run(
+        "reconciliation_refunds",
+        ["refund_id"],
+        _text("refund_id"),
+        _text("intent_id"),
+        _text("refund_key"),
+        _number("amount"),
+        _text("status"),
+    )
+    _of_run(
+        "reconciliation_parcels",
+        ["shipment_id"],
+        _text("shipment_id"),
+        _text("order_id"),
+        _text("warehouse"),
+        _text("status"),
+    )
+    for table, column in (("intents", "order_id"), ("refunds", "intent_id"), ("parcels", "order_id")):
+        op.create_index(f"ix_reconciliation_{table}_{column}", f"reconciliation_{table}", ["run_id", column])
+
+
+def _of_run(name: str, key: list[str], *columns: sa.Column[object]) -> None:
+    """What belongs to one run and goes with it."""
+    op.create_table(
+        name,
+        _text("run_id"),
+        *columns,
+        sa.PrimaryKeyConstraint("run_id", *key, name=f"pk_{name}"),
         sa.ForeignKeyConstraint(
-            ["run_id"],
-            ["reconciliation_runs.run_id"],
-            name="fk_reconciliation_findings_run_id",
-            ondelete="CASCADE",
+            ["run_id"], ["reconciliation_runs.run_id"], name=f"fk_{name}_run_id", ondelete="CASCADE"
         ),
     )
+
+
+def _text(name: str) -> sa.Column[object]:
+    return sa.Column(name, sa.Text(), nullable=False)
+
+
+def _number(name: str) -> sa.Column[object]:
+    return sa.Column(name, sa.BigInteger(), nullable=False)
 
 
 def _at(name: str = "at") -> sa.Column[object]:

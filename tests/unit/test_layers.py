@@ -26,11 +26,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     # What every process does at its start.
     "runtime": frozenset({"domain", "workflows.names"}),
     # Where a process is put together.
-    "runtime.parties": frozenset({"domain", "adapters", "activities", "workflows.names"}),
+    "runtime.parties": frozenset({"domain", "adapters", "activities", "events.runs", "workflows.names"}),
     "runtime.workers": frozenset({"domain", "adapters", "activities.boundary", "events", "workflows"}),
     "runtime.stack": frozenset({"migrations", "workflows.names"}),
     "runtime.seed": frozenset({"adapters"}),
-    "runtime.proof": frozenset({"domain", "adapters", "workflows.names"}),
+    "runtime.proof": frozenset({"domain", "adapters", "events.runs", "workflows.names"}),
 }
 
 #: Commands and tests put everything together.
@@ -42,7 +42,8 @@ MAY_USE: dict[str, frozenset[str]] = {
     | {"pydantic", "re", "typing", "unicodedata"},
     "workflows": frozenset({"asyncio", "collections", "dataclasses", "datetime", "enum", "typing"})
     | {"pydantic", "temporalio"},
-    "activities": frozenset({"collections", "contextlib", "typing"}) | {"sqlalchemy", "structlog", "temporalio"},
+    "activities": frozenset({"asyncio", "collections", "contextlib", "dataclasses", "datetime", "typing"})
+    | {"sqlalchemy", "structlog", "temporalio"},
 }
 
 #: Names that say nothing of what is in them.

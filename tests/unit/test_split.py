@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from temporalio.client import Client
 
 from runtime import parts
 from runtime.parties import open_party
@@ -70,7 +71,8 @@ async def test_what_a_party_is_told_is_enough_for_its_worker(
 ) -> None:
     for name, value in told(settings, party).items():
         monkeypatch.setenv(name, value)
-    async with open_party(Queue(party), Settings(_env_file=None)) as activities:
+    client = await Client.connect("127.0.0.1:1", lazy=True)
+    async with open_party(Queue(party), Settings(_env_file=None), client) as activities:
         assert activities
 
 
