@@ -15,6 +15,7 @@ from runtime.settings import load_settings
 from runtime.temporal import connect
 from terminal.app import screen
 from terminal.books import as_document, show_books
+from terminal.reconciliation import reconcile, report
 from terminal.shop import known_order, open_shop
 
 app = typer.Typer(
@@ -96,6 +97,10 @@ def _told(build: Build) -> str:
     if build.current:
         return f"{build.build_id}  takes new orders, {open_ones}"
     return f"{build.build_id}  {open_ones}: " + ("keep its workers" if build.open_workflows else "its workers may stop")
+
+
+app.command()(reconcile)
+app.command()(report)
 
 
 if __name__ == "__main__":

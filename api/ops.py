@@ -1,5 +1,6 @@
 """The operator's routes: decide, redrive, stock and customers. Only on the operator port."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import structlog
@@ -20,7 +21,7 @@ from domain.keys import PARKING, Step
 from domain.messages import DecideReview, RedriveStep
 from domain.order import OrderStatus, RedriveAction
 from domain.views import OrderView
-from workflows.names import money_workflow_id, order_workflow_id
+from workflows.names import leftovers_workflow_id, money_workflow_id, order_workflow_id
 
 log = structlog.get_logger(__name__)
 
@@ -71,11 +72,11 @@ async def post_review(request: web.Request) -> web.Response:
     body = await read_body(request, ReviewRequest)
     message = DecideReview(approve=body.decision == "approve", actor=actor(request, "operator"), reason=body.reason)
     order = await _order(request)
-    return await _update(request, order, order_workflow_id(order.order_id), "decide_review", message)
+    return await _update(request, order, [order_workflow_id(order.order_id)], "decide_review", message)
 
 
 async def post_redrive(request: web.Request) -> web.Response:
-    """Hands an operator's decision to a parked step, of the saga or of the late money's workflow."""
+    """Hands an operator's decision to a parked step: of the saga, or of what works on an order after its end."""
     body = await read_body(request, RedriveRequest)
     message = RedriveStep(
         step=body.step, action=body.action, actor=actor(request, "operator"), reason=body.reason, item=body.item
@@ -84,7 +85,7 @@ async def post_redrive(request: web.Request) -> web.Response:
     workflow_id = order_workflow_id(order.order_id)
     if body.step is Step.SETTLE_LATE_MONEY and order.payment.id:
         workflow_id = money_workflow_id(order.payment.id)
-    return await _update(request, order, workflow_id, "redrive_step", message)
+    return await _update(request, order, [workflow_id, leftovers_workflow_id(order.order_id)], "redrive_step", message)
 
 
 async def _order(request: web.Request) -> OrderView:
@@ -96,12 +97,17 @@ async def _order(request: web.Request) -> OrderView:
 
 
 async def _update(
-    request: web.Request, order: OrderView, workflow_id: str, name: str, message: DecideReview | RedriveStep
+    request: web.Request, order: OrderView, workflow_ids: Sequence[str], name: str, message: DecideReview | RedriveStep
 ) -> web.Response:
-    try:
-        await send_update(deps(request).client, workflow_id, name, message, key=idempotency_key(request))
-    except NotRunning:
-        raise Problem(409, "no-such-wait", "nothing of this order waits for a decision") from None
+    """Hands the message to the first of these workflows that runs."""
+    for workflow_id in workflow_ids:
+        try:
+            await send_update(deps(request).client, workflow_id, name, message, key=idempotency_key(request))
+            break
+        except NotRunning:
+            continue
+    else:
+        raise Problem(409, "no-such-wait", "nothing of this order waits for a decision")
     log.info(f"{name}_accepted", order_id=order.order_id, actor=message.actor)
     now = await _order(request)
     return json_response(OperatorAnswer(order_id=now.order_id, status=now.status), status=202)
