@@ -130,7 +130,7 @@ def show_report(console: Console, found: Report) -> None:
 def verdict(found: Report) -> str:
     """The last line."""
     open_ones = sum(finding.action is None for finding in found.findings)
-    told = f"{len(found.findings)} findings, {open_ones} for a person" if found.findings else "nothing was found"
+    told = f"found {len(found.findings)}, {open_ones} of it for a person" if found.findings else "nothing was found"
     looked = f"{found.checked} closed orders in {_seconds(found.started_at, found.finished_at)}"
     whole = "" if found.complete else "; not everything could be read"
     return f"{found.kind} run of {found.started_at:%Y-%m-%d %H:%M} UTC: {looked}, {told}{whole}"
