@@ -64,7 +64,7 @@ async def _prove(order_id: str | None, as_json: bool) -> int:
 
 @app.command()
 def deploy(
-    build: Annotated[str | None, typer.Argument(metavar="BUILD", help="The BUILD_ID of workers that run.")] = None,
+    build: Annotated[str | None, typer.Argument(metavar="BUILD", help="WORKER_BUILD_ID of running workers.")] = None,
 ) -> None:
     """Sends new orders to a build of the workers; without BUILD, shows the builds and what is open on each.
 

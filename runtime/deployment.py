@@ -1,6 +1,6 @@
 """Versions of the workers: which build takes new orders, and which builds still have some of theirs.
 
-With BUILD_ID set an order ends on the build that began it. A build that was never made current takes no orders at all.
+With WORKER_BUILD_ID set an order ends on the build that began it. A build that was never made current takes no orders.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ class Build:
 
 def worker_version(settings: Settings) -> WorkerDeploymentVersion | None:
     """The version of this process, or None: without a build id workers are restarted in place."""
-    if settings.build_id is None:
+    if settings.worker_build_id is None:
         return None
-    return WorkerDeploymentVersion(deployment_name=settings.deployment_name, build_id=settings.build_id)
+    return WorkerDeploymentVersion(deployment_name=settings.deployment_name, build_id=settings.worker_build_id)
 
 
 def versioned(version: WorkerDeploymentVersion | None) -> WorkerDeploymentConfig | None:
@@ -134,7 +134,8 @@ async def make_current(
 
 def _nobody_serves(version: WorkerDeploymentVersion, missing: Collection[Queue]) -> str:
     queues = ", ".join(sorted(missing))
-    return f"no worker of build {version.build_id} serves {queues}: start them with BUILD_ID={version.build_id} first"
+    start = f"start them with WORKER_BUILD_ID={version.build_id} first"
+    return f"no worker of build {version.build_id} serves {queues}: {start}"
 
 
 async def _served(client: Client, version: WorkerDeploymentVersion) -> set[Queue]:

@@ -42,8 +42,9 @@ class Settings(BaseSettings):
     temporal_address: str | None = None
     temporal_namespace: str | None = None
     temporal_ui_url: str | None = None
-    #: Which build of the code the workers run; None: unversioned, as `make up` runs them.
-    build_id: str | None = None
+    #: Which build of the code the workers run; None: unversioned, as `make up` runs them. Not BUILD_ID: CI servers set
+    #: that in every job, and a worker started there would be pinned to the job's number.
+    worker_build_id: str | None = None
     deployment_name: str = "orders"
 
     stripe_api_key: str | None = None

@@ -52,7 +52,7 @@ def own_settings(settings: Settings, *, split: bool = False) -> dict[str, object
         name: getattr(settings, name) for name in Settings.model_fields if name.endswith("_port")
     }
     # Its workers are restarted in place: there is no old build beside the new one that could end its orders.
-    found["build_id"] = None
+    found["worker_build_id"] = None
     if "postgres" in own:
         server = PostgresServer(home.path, settings.postgres_port)
         found["database_url"] = server.url()

@@ -54,13 +54,13 @@ class Town:
             stripe_api_base=simulators.gateway_url,
             courier_api_base=simulators.courier_url,
             fraud_api_base=simulators.fraud_url,
-            build_id=None,
+            worker_build_id=None,
             deployment_name="orders",
         )
 
     def settings(self, build: str | None) -> Settings:
         """What a worker of this build is told."""
-        return self._settings.model_copy(update={"build_id": build})
+        return self._settings.model_copy(update={"worker_build_id": build})
 
     @asynccontextmanager
     async def build(self, build: str | None, *, queues: tuple[Queue, ...] = tuple(Queue)) -> AsyncIterator[Gates]:

@@ -46,7 +46,7 @@ async def test_the_workers_of_one_process_stop_together(
         stripe_api_base=nowhere,
         courier_api_base=nowhere,
         fraud_api_base=nowhere,
-        build_id=None,
+        worker_build_id=None,
     )
     async with asyncio.timeout(20):
         async with running_workers(no_temporal, settings, list(Queue)):
