@@ -84,14 +84,15 @@ def parse_intent(body: object) -> Intent:
     status = _text(data, "status")
     if status not in set(IntentStatus):
         raise GatewayProtocolError("payment_intent.status")
-    error, action = data.get("last_payment_error"), data.get("next_action")
+    error, action, amount = data.get("last_payment_error"), data.get("next_action"), _number(data, "amount")
     return Intent(
         id=_text(data, "id"),
         status=IntentStatus(status),
-        amount=_number(data, "amount"),
+        amount=amount,
         currency=_text(data, "currency").upper(),
-        amount_capturable=_number(data, "amount_capturable", default=0),
-        amount_received=_number(data, "amount_received", default=0),
+        # Not saying how much it holds or took means all of it: read as nothing, the money would never go back.
+        amount_capturable=_number(data, "amount_capturable", default=amount if status == "requires_capture" else 0),
+        amount_received=_number(data, "amount_received", default=amount if status == "succeeded" else 0),
         order_id=_metadata(data).get("order_id"),
         cancellation_reason=plain_code(data.get("cancellation_reason")),
         refusal=refusal_for(error) if isinstance(error, dict) else None,

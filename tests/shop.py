@@ -200,10 +200,12 @@ async def open_shop(
     policy: OrderPolicy = QUICK,
     standing_still: Callable[[], AbstractContextManager[None]] = nullcontext,
     parties: Mapping[str, str] | None = None,
+    gateway_url: str | None = None,
 ) -> AsyncIterator[Shop]:
     """The shop is open until the block ends. `standing_still` comes from an environment that skips time.
 
-    `parties`: each works by its own database role, which its URL names.
+    `parties`: each works by its own database role, which its URL names. `gateway_url`: its payments go there, and none
+    to the simulator.
     """
     gates = Gates()
     async with AsyncExitStack() as stack:
@@ -212,7 +214,7 @@ async def open_shop(
             _env_file=None,
             database_url=database_url,
             stripe_api_key="sk_test_of_the_tests",
-            stripe_api_base=simulators.gateway_url,
+            stripe_api_base=gateway_url or simulators.gateway_url,
             stripe_webhook_secrets=(SECRET,),
             courier_api_base=simulators.courier_url,
             courier_webhook_secrets=(SECRET,),

@@ -53,6 +53,18 @@ def test_a_body_that_is_no_intent_is_unknown_and_never_success(body: object) -> 
 
 
 @pytest.mark.parametrize(
+    ("status", "capturable", "received"),
+    [("requires_confirmation", 0, 0), ("requires_capture", 4500, 0), ("succeeded", 0, 4500), ("canceled", 0, 0)],
+)
+def test_a_gateway_that_is_silent_on_sums_holds_or_took_the_whole_amount(
+    status: str, capturable: int, received: int
+) -> None:
+    body = {name: value for name, value in an_intent(status=status).items() if not name.startswith("amount_")}
+    intent = parse_intent(body)
+    assert (intent.amount_capturable, intent.amount_received) == (capturable, received)
+
+
+@pytest.mark.parametrize(
     ("error", "refusal"),
     [
         ({"code": "card_declined", "decline_code": "generic_decline"}, CardDeclined),

@@ -36,7 +36,10 @@ async def start_environment() -> WorkflowEnvironment:
 
 @asynccontextmanager
 async def shop_on(
-    environment: WorkflowEnvironment, make_database: MakeDatabase, policy: OrderPolicy = QUICK
+    environment: WorkflowEnvironment,
+    make_database: MakeDatabase,
+    policy: OrderPolicy = QUICK,
+    gateway_url: str | None = None,
 ) -> AsyncIterator[Shop]:
     """An open shop: the only one on this server, since shops share the names of their queues.
 
@@ -45,7 +48,7 @@ async def shop_on(
     database = await make_database()
     still = overlapping(environment.with_time_skipping_disabled)
     parties = party_urls(database.url)
-    async with open_shop(environment.client, database, database.url, policy, still, parties) as shop:
+    async with open_shop(environment.client, database, database.url, policy, still, parties, gateway_url) as shop:
         yield shop
 
 
