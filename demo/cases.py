@@ -21,6 +21,7 @@ class Case:
     status: OrderStatus = OrderStatus.CONFIRMED
     reason: CancelReason | None = None
     quantity: int = 1
+    unit_price: int = UNIT_PRICE
     stock: dict[str, int] = field(default_factory=lambda: {"berlin": 5})
     payment_method: str = "pm_card_visa"
     postcode: str = "10115"
@@ -41,7 +42,7 @@ class Case:
     @property
     def kept(self) -> int:
         """What the gateway must have taken and not given back."""
-        return self.quantity * UNIT_PRICE - self.points - self.store_credit if self.sold else 0
+        return self.quantity * self.unit_price - self.points - self.store_credit if self.sold else 0
 
     @property
     def parcels(self) -> int:

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from demo.cases import CURRENCY, POINTS, STORE_CREDIT, UNIT_PRICE, Case
+from demo.cases import CURRENCY, POINTS, STORE_CREDIT, Case
 from demo.doors import Doors
 from domain.keys import Step, order_id_for
 from domain.order import OrderStatus, PaymentStatus
@@ -68,7 +68,7 @@ class Running:
 async def prepare(doors: Doors, case: Case, run: str) -> Running:
     """A fresh customer, stock on the shelf, and the faults that wait for the order."""
     running = Running(case, f"demo-{run}-{case.name}", str(uuid4()))
-    await doors.put_stock(case.sku, case.stock, UNIT_PRICE, CURRENCY)
+    await doors.put_stock(case.sku, case.stock, case.unit_price, CURRENCY)
     await doors.put_customer(running.customer_id, POINTS, {CURRENCY: STORE_CREDIT})
     running.stock_before = await doors.available(case.sku)
     for fault in case.faults:
@@ -90,10 +90,11 @@ async def place_and_follow(doors: Doors, running: Running, *, patience_seconds: 
             await doors.late_yes(running.view.payment.id)
             cancelled = True
         await asyncio.sleep(POLL_SECONDS)
-    await _look_around(doors, running)
+    await look_around(doors, running)
 
 
-async def _look_around(doors: Doors, running: Running) -> None:
+async def look_around(doors: Doors, running: Running) -> None:
+    """Reads what the others' books say about an order."""
     running.stock_after = await doors.available(running.case.sku)
     running.points_after, credit = await doors.customer(running.customer_id)
     running.credit_after = credit.get(CURRENCY, 0)

@@ -38,7 +38,9 @@ def plain_environment(home: Path, **more: str) -> dict[str, str]:
     return {**clean, "ORDERS_HOME": str(home), "PYTHONPATH": str(ROOT), **more}
 
 
-async def command(environment: Mapping[str, str], *words: str, stdin: bytes = b"") -> Ended:
+async def command(
+    environment: Mapping[str, str], *words: str, stdin: bytes = b"", limit_seconds: float = LIMIT_SECONDS
+) -> Ended:
     """Runs `python WORDS…` in the home, where no `.env` of a developer is read."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -51,7 +53,7 @@ async def command(environment: Mapping[str, str], *words: str, stdin: bytes = b"
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        out, err = await asyncio.wait_for(process.communicate(stdin), LIMIT_SECONDS)
+        out, err = await asyncio.wait_for(process.communicate(stdin), limit_seconds)
     except TimeoutError:
         process.kill()
         raise

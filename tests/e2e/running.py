@@ -1,6 +1,7 @@
 """A whole running shop, and whoever stands before it: shoppers, operators, and people who kill processes."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,37 +12,16 @@ import psycopg
 from psycopg import sql
 
 from demo.cases import Case
-from demo.doors import Doors
-from demo.run import Running, place_and_follow, prepare
-from domain.order import PaymentStatus
-from runtime.entry import EntryError
+from demo.run import Running, look_around, place_and_follow, prepare
+from domain.order import CLOSED_STATUSES, OrderStatus, PaymentStatus
+from domain.views import OrderView
+from runtime.settings import Settings
 from runtime.stack import Stack
 from runtime.stack_env import isolated_settings
 from tests.baskets import fresh
-from tests.commands import Ended, command, plain_environment
+from tests.commands import LIMIT_SECONDS, Ended, command, plain_environment
+from tests.e2e.doors import ASK_AGAIN_SECONDS, PATIENCE_SECONDS, PatientDoors
 from tests.polling import eventually
-
-#: Nothing is promised about it: what a killed worker was doing is tried again after 10 or 20 s, later on busy machines.
-PATIENCE_SECONDS = 180.0
-
-
-class PatientDoors(Doors):
-    """As a shopper's app does it: where a part is down, the same request again."""
-
-    async def _ask(self, *words: Any, **more: Any) -> Any:
-        troubles: list[EntryError] = []
-
-        async def ask() -> list[Any]:
-            try:
-                return [await super(PatientDoors, self)._ask(*words, **more)]
-            except EntryError as error:
-                troubles.append(error)
-                return []
-
-        try:
-            return (await eventually(ask, within_seconds=PATIENCE_SECONDS / 3))[0]
-        except AssertionError:
-            raise troubles[-1] from None
 
 
 class RunningShop:
@@ -54,11 +34,13 @@ class RunningShop:
         self.log = log
         self.http = http
         self.doors = PatientDoors(stack.settings, http)
+        #: By order: each status in which somebody who waited for it saw it.
+        self.seen: defaultdict[str, set[OrderStatus]] = defaultdict(set)
         self._environment = plain_environment(home)
 
-    async def run(self, *words: str, stdin: bytes = b"") -> Ended:
+    async def run(self, *words: str, stdin: bytes = b"", limit_seconds: float = LIMIT_SECONDS) -> Ended:
         """One command beside the running shop."""
-        return await command(self._environment, *words, stdin=stdin)
+        return await command(self._environment, *words, stdin=stdin, limit_seconds=limit_seconds)
 
     def url(self, port: int, path: str) -> str:
         """A route on one of the shop's ports."""
@@ -98,12 +80,44 @@ class RunningShop:
     async def place_until_payment(self, order: Running, wanted: Collection[PaymentStatus]) -> str:
         """Places an order; returns its intent's id once its payment stands there."""
         await self.place(order)
+        return str((await self.until(order, lambda view: view.payment.status in wanted)).payment.id)
 
-        async def look() -> str | None:
-            payment = (await self.doors.order(order.order_id)).payment
-            return payment.id if payment.status in wanted else None
+    async def until(self, order: Running, wanted: Callable[[OrderView], bool]) -> OrderView:
+        """The order, once the shopper sees it so."""
 
-        return str(await eventually(look, within_seconds=PATIENCE_SECONDS))
+        async def look() -> OrderView | None:
+            view = await self._look_at(order)
+            return view if wanted(view) else None
+
+        found = await eventually(look, within_seconds=PATIENCE_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
+        assert found is not None
+        return found
+
+    async def followed(self, order: Running) -> None:
+        """Follows an order to its very end, through all parks, and reads everybody's books about it."""
+
+        async def look() -> bool:
+            order.view = await self._look_at(order)
+            if order.view.status not in CLOSED_STATUSES or order.view.needs_review:
+                return False
+            order.timeline = await self.doors.timeline(order.order_id)
+            return order.over
+
+        await eventually(look, within_seconds=PATIENCE_SECONDS, pause_seconds=2 * ASK_AGAIN_SECONDS)
+        await look_around(self.doors, order)
+
+    async def _look_at(self, order: Running) -> OrderView:
+        view = await self.doors.order(order.order_id)
+        self.seen[order.order_id].add(view.status)
+        return view
+
+    @asynccontextmanager
+    async def holding(self, query: LiteralString, *values: object) -> AsyncIterator[None]:
+        """Somebody else's transaction at the database, which keeps its locks until the block ends."""
+        url = Settings.need(self.settings.database_url, "DATABASE_URL")
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            await connection.execute(query, values)
+            yield
 
     async def finish(self, orders: Sequence[Running]) -> None:
         """Places the orders, or again under their keys, and follows them: each must end right by everybody's books."""
@@ -134,9 +148,11 @@ async def _count_stamps(connection: psycopg.AsyncConnection) -> int:
 
 
 @asynccontextmanager
-async def running_shop(home: Path) -> AsyncIterator[RunningShop]:
-    """All processes of the shop on free ports, until the block ends."""
+async def running_shop(home: Path, *, split: bool = False, **settings: object) -> AsyncIterator[RunningShop]:
+    """All processes of the shop on free ports, until the block ends. `split`: a worker for each party."""
     log: list[str] = []
-    stack = Stack(isolated_settings(home), tell=lambda part, line: log.append(f"{part} {line}"))
+    stack = Stack(
+        isolated_settings(home, **settings), tell=lambda part, line: log.append(f"{part} {line}"), split=split
+    )
     async with stack, aiohttp.ClientSession() as session:
         yield RunningShop(stack, home, log, session)

@@ -11,7 +11,8 @@ from domain.keys import order_id_for
 from runtime.temporal import connect
 from tests.baskets import fresh
 from tests.builders import an_order_document
-from tests.e2e.running import PATIENCE_SECONDS, RunningShop
+from tests.e2e.doors import PATIENCE_SECONDS
+from tests.e2e.running import RunningShop
 from tests.polling import eventually
 from workflows.names import order_workflow_id
 

@@ -3,16 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
 import pytest_asyncio
 
 from demo.cases import CASES
 from domain.keys import Step
 from domain.order import StepState
-from runtime.stack import Stack
-from runtime.stack_env import isolated_settings
-from tests.e2e.running import PATIENCE_SECONDS, RunningShop
+from tests.e2e.doors import PATIENCE_SECONDS
+from tests.e2e.running import RunningShop, running_shop
 from tests.polling import eventually
 from workflows.names import Queue
 
@@ -33,10 +31,8 @@ FIRST_STEPS = {
 @pytest_asyncio.fixture(scope="module")
 async def shop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningShop]:
     """A shop with a worker for each party."""
-    home, log = tmp_path_factory.mktemp("split"), list[str]()
-    stack = Stack(isolated_settings(home), tell=lambda part, line: log.append(f"{part} {line}"), split=True)
-    async with stack, aiohttp.ClientSession() as session:
-        yield RunningShop(stack, home, log, session)
+    async with running_shop(tmp_path_factory.mktemp("split"), split=True) as running:
+        yield running
 
 
 async def test_orders_end_as_they_do_in_one_process(shop: RunningShop) -> None:
