@@ -13,6 +13,7 @@ from psycopg import sql
 
 from demo.cases import Case
 from demo.run import Running, look_around, place_and_follow, prepare
+from domain.keys import Step
 from domain.order import CLOSED_STATUSES, OrderStatus, PaymentStatus
 from domain.views import OrderView
 from runtime.settings import Settings
@@ -22,6 +23,17 @@ from tests.baskets import fresh
 from tests.commands import LIMIT_SECONDS, Ended, command, plain_environment
 from tests.e2e.doors import ASK_AGAIN_SECONDS, PATIENCE_SECONDS, PatientDoors
 from tests.polling import eventually
+from workflows.names import Queue
+
+#: The first step that each party takes for an order that pays with all it can. The saga itself is the
+#: `orders` worker's.
+FIRST_STEPS = {
+    Queue.ORDERS: Step.OPEN_ORDER,
+    Queue.INVENTORY: Step.RESERVE_STOCK,
+    Queue.LOYALTY: Step.BURN_POINTS,
+    Queue.PAYMENTS: Step.AUTHORIZE_PAYMENT,
+    Queue.SHIPPING: Step.BOOK_SHIPMENT,
+}
 
 
 class RunningShop:

@@ -7,10 +7,9 @@ import pytest
 import pytest_asyncio
 
 from demo.cases import CASES
-from domain.keys import Step
 from domain.order import StepState
 from tests.e2e.doors import PATIENCE_SECONDS
-from tests.e2e.running import RunningShop, running_shop
+from tests.e2e.running import FIRST_STEPS, RunningShop, running_shop
 from tests.polling import eventually
 from workflows.names import Queue
 
@@ -18,14 +17,6 @@ from workflows.names import Queue
 pytestmark = pytest.mark.timeout(600)
 
 BY_NAME = {case.name: case for case in CASES}
-#: The first step that each party takes for the order below. The saga itself is the `orders` worker's.
-FIRST_STEPS = {
-    Queue.ORDERS: Step.OPEN_ORDER,
-    Queue.INVENTORY: Step.RESERVE_STOCK,
-    Queue.LOYALTY: Step.BURN_POINTS,
-    Queue.PAYMENTS: Step.AUTHORIZE_PAYMENT,
-    Queue.SHIPPING: Step.BOOK_SHIPMENT,
-}
 
 
 @pytest_asyncio.fixture(scope="module")
