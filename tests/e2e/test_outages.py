@@ -13,19 +13,22 @@ from domain.keys import order_id_for
 from domain.order import CLOSED_STATUSES, CancelReason, OrderStatus
 from tests.baskets import fresh
 from tests.commands import Ended
-from tests.e2e.doors import ASK_AGAIN_SECONDS, PATIENCE_SECONDS
+from tests.e2e.doors import ASK_AGAIN_SECONDS
 from tests.e2e.running import FIRST_STEPS, RunningShop, running_shop
 from tests.polling import eventually
 from workflows.names import Queue
 
 #: Five minutes of outages, and after each what waited is carried out.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 DOWN_SECONDS = 60.0
-ORDERS_A_SECOND = 2.5
+ORDERS_A_SECOND = 2.0
 #: Beside these, somebody types at a terminal.
-TYPED_A_SECOND = 0.5
+TYPED_A_SECOND = 0.25
 TYPED = int(TYPED_A_SECOND * DOWN_SECONDS * len(Queue))
+
+#: Nothing is promised about it: two idle cores need seconds for what a minute left behind, busy ones need minutes.
+RECOVERY_SECONDS = 900.0
 
 PLENTY = {"berlin": 100_000}
 RICH = 1_000_000
@@ -105,7 +108,7 @@ async def typed(shop: RunningShop, source: Running) -> Ended:
     """Many orders placed and followed by one `starter.py`."""
     line = ("--customer", fresh("typist"), "--line", f"{source.case.sku}=1")
     pace = ("--count", str(TYPED), "--rate", str(TYPED_A_SECOND), "--watch")
-    return await shop.run("starter.py", "order", *line, *pace, limit_seconds=1500)
+    return await shop.run("starter.py", "order", *line, *pace, limit_seconds=3000)
 
 
 async def down_for_a_minute(shop: RunningShop, party: Queue) -> None:
@@ -130,7 +133,7 @@ async def down_for_a_minute(shop: RunningShop, party: Queue) -> None:
     async def done() -> bool:
         return not await open_orders(shop, down, up)
 
-    await eventually(done, within_seconds=PATIENCE_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
+    await eventually(done, within_seconds=RECOVERY_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
 
 
 async def now(shop: RunningShop) -> datetime:
@@ -152,7 +155,7 @@ async def ended_otherwise(shop: RunningShop, placed: Placed) -> list[str]:
         query = "SELECT count(*) FROM orders WHERE status <> ALL (%s)"
         return await shop.rows(query, list(CLOSED_STATUSES)) == [(0,)]
 
-    await eventually(closed, within_seconds=PATIENCE_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
+    await eventually(closed, within_seconds=RECOVERY_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
     query = "SELECT order_id, status, reason FROM orders WHERE order_id = ANY (%s)"
     ends = {order_id: (status, reason) for order_id, status, reason in await shop.rows(query, list(placed))}
     assert ends.keys() == placed.keys()
