@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from adapters.orders import list_orders, read_timeline
+from domain.errors import IntakeHeld
 from domain.intake import IntakeProblem, OrderRequest
 from domain.order import OrderStatus
 from runtime.app import run_app
-from runtime.entry import run_entry
+from runtime.entry import EntryError, run_entry
 from runtime.links import web_ui_link
 from runtime.logs import configure_logs
 from runtime.settings import load_settings
@@ -139,6 +140,8 @@ async def _order(file: str | None, flags: Flags, wishes: Wishes) -> int:
         try:
             place = _order_many if wishes.count > 1 else _order_one
             return await place(shop, request, wishes, screen())
+        except IntakeHeld:
+            raise EntryError("the shop takes no new orders now: an operator holds the intake") from None
         except IntakeProblem as problem:
             raise (BadInput(f"--key: {problem.detail}") if "key" in problem.type else refused(problem, file)) from None
 

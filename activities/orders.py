@@ -135,7 +135,7 @@ class OrdersActivities:
                     StepState.DONE,
                     attempt=activity.info().attempt,
                     actor=change.actor,
-                    reason=recorded.reason,
+                    reason=": ".join(word for word in (recorded.reason, change.note) if word) or None,
                 )
         return recorded
 

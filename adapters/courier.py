@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from adapters.holds import BeforeEffect, let_pass
 from adapters.http import Answer, HttpParty, refused
 from domain.errors import CourierUnavailable, GatewayProtocolError, NoServiceToAddress, NotServed
 from domain.order import ShipmentStatus
@@ -28,10 +29,12 @@ class Courier:
     """Client of the courier's HTTP API.
 
     Raises CourierUnavailable (outcome unknown), NotServed (certainly no effect) or GatewayProtocolError (an answer
-    that is not understood), besides what the methods say.
+    that is not understood), besides what the methods say. `before_effect` is asked before a booking or a cancel is
+    sent: what it raises is raised, and nothing is sent.
     """
 
-    def __init__(self, base_url: str, *, timeout_seconds: float) -> None:
+    def __init__(self, base_url: str, *, timeout_seconds: float, before_effect: BeforeEffect = let_pass) -> None:
+        self._before_effect = before_effect
         self._http = HttpParty(base_url, timeout_seconds=timeout_seconds, unavailable=CourierUnavailable)
 
     async def book(self, reference: str, warehouse: str, address: dict[str, object]) -> Shipment:
@@ -39,6 +42,7 @@ class Courier:
 
         Raises NoServiceToAddress, and ReferenceCancelled after a cancel.
         """
+        await self._before_effect()
         answer = await self._http.request(
             "POST", "/shipments", json_body={"reference": reference, "warehouse": warehouse, "address": address}
         )
@@ -57,6 +61,7 @@ class Courier:
 
     async def cancel(self, reference: str) -> Shipment | None:
         """Cancels by our reference, harmless when done twice; None when the courier has no such shipment."""
+        await self._before_effect()
         answer = await self._http.request("POST", f"/shipments/{quote(reference, safe=':')}/cancel")
         shipment = _found(answer, reference)
         if shipment is not None and shipment.status is not ShipmentStatus.CANCELLED:

@@ -11,6 +11,7 @@ from sqlalchemy import RowMapping, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database import Database
+from adapters.holds import INTAKE_IS_HELD
 from adapters.outbox import append_event
 from adapters.tables import (
     idempotency_keys,
@@ -20,9 +21,11 @@ from adapters.tables import (
     orders,
     payments,
     products,
+    redrives,
     review_items,
     shipments,
 )
+from domain.errors import IntakeHeld
 from domain.events import EventType, OrderFacts, order_event
 from domain.intake import (
     CataloguePrice,
@@ -73,16 +76,20 @@ async def accept_order(
     Idempotent by (caller, key): the same request again answers with the first order, at the first prices. Any number
     of them at once make one order.
 
-    Raises IntakeProblem (`invalid-key`, `key-reused`, `price-changed`, `invalid-order`) or DatabaseUnavailable; nothing
-    was written then, except that after DatabaseUnavailable the order may be there: the same key tells.
+    Raises IntakeProblem (`invalid-key`, `key-reused`, `price-changed`, `invalid-order`), IntakeHeld while an operator
+    holds the intake (what was accepted before is answered all the same), or DatabaseUnavailable; nothing was written
+    then, except that after DatabaseUnavailable the order may be there: the same key tells.
     """
     order_id = order_id_for(caller, checked_key(key))
     mark = fingerprint(request)
     async with database.begin() as connection:
-        if earlier := await _earlier(connection, order_id, caller, key):
+        held = await _pass_one_by_one(connection, order_id)
+        if earlier := await _earlier(connection, caller, key):
             if earlier["fingerprint"] != mark:
                 raise IntakeProblem("key-reused", "this key belongs to an order with another content")
             return Accepted(earlier["order_id"], OrderStatus(earlier["status"]), replayed=True)
+        if held:
+            raise IntakeHeld(order_id)
         priced = price_order(request, await _catalogue(connection, request), points_currency=points_currency)
         facts = OrderFacts(
             order_id=order_id,
@@ -112,11 +119,14 @@ async def accept_order(
     return Accepted(order_id, OrderStatus.PENDING, replayed=False)
 
 
-async def _earlier(connection: AsyncConnection, order_id: str, caller: str, key: str) -> RowMapping | None:
-    """What this key was used for. Requests under one key pass here one after the other."""
-    await connection.execute(
-        text("SELECT pg_advisory_xact_lock(hashtextextended(:order_id, 0))"), {"order_id": order_id}
-    )
+async def _pass_one_by_one(connection: AsyncConnection, order_id: str) -> bool:
+    """Requests under one key pass here one after the other. Says, in the same breath, whether the intake is held."""
+    lock = select(func.pg_advisory_xact_lock(func.hashtextextended(order_id, 0)), INTAKE_IS_HELD)
+    return bool((await connection.execute(lock)).one()[1])
+
+
+async def _earlier(connection: AsyncConnection, caller: str, key: str) -> RowMapping | None:
+    """What this key was used for."""
     found = await connection.execute(
         select(idempotency_keys.c.fingerprint, orders.c.order_id, orders.c.status)
         .join_from(idempotency_keys, orders)
@@ -219,6 +229,7 @@ async def read_timeline(database: Database, order_id: str) -> list[TimelineLine]
             return None
         stamps = await _rows(connection, order_steps, order_id)
         reviews = await _rows(connection, review_items, order_id)
+        words = await _rows(connection, redrives, order_id)
     lines = [
         TimelineLine(
             at=row["at"] if row["state"] == StepState.UNDONE else row["last_at"],
@@ -233,6 +244,18 @@ async def read_timeline(database: Database, order_id: str) -> list[TimelineLine]
     ]
     for row in reviews:
         lines += _review_lines(row)
+    lines += [
+        TimelineLine(
+            at=row["at"],
+            step=row["step"],
+            item=row["item"],
+            state=f"came back from {row['action']}",
+            attempt=row["number"],
+            actor=row["actor"],
+            reason=f"{row['error']}: {row['reason']}",
+        )
+        for row in words
+    ]
     return sorted(lines, key=lambda line: line.at)
 
 

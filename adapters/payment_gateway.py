@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import stripe
 
+from adapters.holds import BeforeEffect, let_pass
 from adapters.http import Answer, ProviderRequestRefused, client_timeout, exchange, plain_code, require_served
 from adapters.stripe_answers import Intent, Refund, parse_intent, parse_refund, refusal_for
 from domain.errors import (
@@ -60,13 +61,17 @@ class AlreadyRefunded(Exception):
 class _Transport(stripe.AIOHTTPClient):
     """The SDK's aiohttp client, with our own word for every way an exchange can end before the SDK reads it."""
 
-    def __init__(self, timeout_seconds: float) -> None:
+    def __init__(self, timeout_seconds: float, before_effect: BeforeEffect) -> None:
         super().__init__(timeout=client_timeout(timeout_seconds))
         self._limits = client_timeout(timeout_seconds)
+        self._before_effect = before_effect
 
     async def request_async(
         self, method: str, url: str, headers: Mapping[str, str], post_data: Any = None
     ) -> tuple[bytes, int, Mapping[str, str]]:
+        # The gateway's questions are all GET, its effects POST.
+        if method.upper() != "GET":
+            await self._before_effect()
         answer = await exchange(
             self._session,
             method,
@@ -105,11 +110,19 @@ def _require_understood(answer: Answer) -> None:
 class PaymentGateway:
     """Client of the gateway. Every effect takes an idempotency key: under the same key it happens once.
 
-    Raises Replayed where an answer is an old one; a created intent is then read afresh.
+    Raises Replayed where an answer is an old one; a created intent is then read afresh. `before_effect` is asked before
+    each effect is sent, and not before questions: what it raises is raised, and nothing is sent.
     """
 
-    def __init__(self, api_key: str, *, base_url: str | None = None, timeout_seconds: float) -> None:
-        self._transport = _Transport(timeout_seconds)
+    def __init__(
+        self,
+        api_key: str,
+        *,
+        base_url: str | None = None,
+        timeout_seconds: float,
+        before_effect: BeforeEffect = let_pass,
+    ) -> None:
+        self._transport = _Transport(timeout_seconds, before_effect)
         client = stripe.StripeClient(
             api_key,
             stripe_version=API_VERSION,

@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.outbox import append_event
 from adapters.steps import stamp
-from adapters.tables import orders, review_items
+from adapters.tables import orders, redrives, review_items
 from domain.errors import OrderNotFound
 from domain.events import STAGE_EVENTS, OrderFacts, order_event
 from domain.keys import EffectKey, Step
-from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
+from domain.messages import ParkClosed, ParkedStep, Redriven, StatusChange, StatusRecorded
 from domain.order import FORWARD, PARKABLE, CancelReason, OrderStatus, RedriveAction, StepState
 
 
@@ -58,6 +58,7 @@ async def change_stage(connection: AsyncConnection, change: StatusChange) -> Sta
 async def open_review(connection: AsyncConnection, parked: ParkedStep) -> None:
     """Opens the step's review item, or renews kind and error of the one that is open. Raises OrderNotFound.
 
+    An operator's word that brought it back is kept, for the timeline and for whoever waits to see what came of it.
     The status becomes NEEDS_REVIEW where the stage can be parked; a confirmed or undone order keeps its own. An
     attempt that arrives after this very park was closed changes nothing.
     """
@@ -79,6 +80,8 @@ async def open_review(connection: AsyncConnection, parked: ParkedStep) -> None:
             set_={"kind": item.excluded.kind, "error": item.excluded.error},
         )
     )
+    if parked.redriven:
+        await _keep_redrive(connection, parked, parked.redriven)
     if row["stage"] in PARKABLE and row["status"] != OrderStatus.NEEDS_REVIEW:
         await _update_order(connection, parked.order_id, status=OrderStatus.NEEDS_REVIEW.value)
 
@@ -132,6 +135,21 @@ async def close_reviews_of_dead_run(connection: AsyncConnection, order_id: str) 
     )
     if row["status"] == OrderStatus.NEEDS_REVIEW and not await _has_open_items(connection, order_id):
         await _update_order(connection, order_id, status=row["stage"])
+
+
+async def _keep_redrive(connection: AsyncConnection, parked: ParkedStep, word: Redriven) -> None:
+    row = insert(redrives).values(
+        order_id=parked.order_id,
+        step=parked.step.value,
+        item=parked.item,
+        parked_at=parked.since,
+        number=word.number,
+        actor=word.actor,
+        action=word.action.value,
+        reason=word.reason,
+        error=parked.error,
+    )
+    await connection.execute(row.on_conflict_do_nothing())
 
 
 async def _was_closed(connection: AsyncConnection, parked: ParkedStep) -> bool:

@@ -174,6 +174,24 @@ review_items = Table(
     Index("ix_review_items_order_id", "order_id"),
 )
 
+#: Operators' words that a parked step followed, to stand where it stood: one row each.
+redrives = Table(
+    "redrives",
+    metadata,
+    Column("order_id", Text, ForeignKey("orders.order_id"), primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("item", Text, primary_key=True, server_default=""),
+    # The park's own `opened_at`: numbers start anew with each park.
+    Column("parked_at", DateTime(timezone=True), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    # What it came back with.
+    Column("error", Text, nullable=False),
+    _at(),
+)
+
 # --- inventory --------------------------------------------------------------------------------------------------
 
 products = Table(
@@ -381,15 +399,20 @@ shipments = Table(
 
 # --- operations -------------------------------------------------------------------------------------------------
 
-#: What an operator holds at the moment: nothing new is attempted at this party.
+#: What operators held, and hold while `released_at` is null: nothing new is attempted at this party.
 holds = Table(
     "holds",
     metadata,
-    Column("party", Text, primary_key=True),
+    Column("hold_id", BigInteger, Identity(), primary_key=True),
+    Column("party", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("reason", Text, nullable=False),
     _at(),
+    Column("released_at", DateTime(timezone=True)),
+    Column("released_by", Text),
+    Column("release_reason", Text),
     CheckConstraint("party IN ('gateway', 'courier', 'intake')", name="party"),
+    Index("uq_holds_open", "party", unique=True, postgresql_where=text("released_at IS NULL")),
 )
 
 #: One comparison of all books: the guard's (every few minutes) or the nightly one (one a day).

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable
 import structlog
 from aiohttp import web
 
+from adapters.temporal import TemporalUnavailable
+from adapters.updates import UpdateRefused
 from api.deps import deps
-from api.problems import Problem, refused_at_the_door, unavailable
+from api.problems import Problem, no_answer, refused_at_the_door, unavailable
 from domain.errors import DatabaseUnavailable
 from domain.intake import IntakeProblem
 
@@ -50,18 +52,29 @@ async def edge(request: web.Request, handler: Next) -> web.StreamResponse:
 async def _answer(request: web.Request, handler: Next) -> web.StreamResponse:
     try:
         return await _in_time(request, handler)
-    except Problem as problem:
-        return problem.response(request.rel_url.raw_path)
-    except IntakeProblem as refusal:
-        return refused_at_the_door(refusal).response(request.rel_url.raw_path)
-    except DatabaseUnavailable as error:
-        log.warning("database_unavailable", error=str(error))
-        return unavailable("database-unavailable", "the database does not answer").response(request.rel_url.raw_path)
-    except web.HTTPException as error:
-        return _from_router(error).response(request.rel_url.raw_path)
-    except Exception:
-        log.exception("request_failed")
-        return Problem(500, "internal-error", "the request could not be carried out").response(request.rel_url.raw_path)
+    except Exception as error:
+        return _problem(error).response(request.rel_url.raw_path)
+
+
+def _problem(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            problem = error
+        case IntakeProblem():
+            problem = refused_at_the_door(error)
+        case UpdateRefused():
+            problem = Problem(409, error.kind, str(error))
+        case TemporalUnavailable():
+            problem = no_answer()
+        case DatabaseUnavailable():
+            log.warning("database_unavailable", error=str(error))
+            problem = unavailable("database-unavailable", "the database does not answer")
+        case web.HTTPException():
+            problem = _from_router(error)
+        case _:
+            log.error("request_failed", exc_info=error)
+            problem = Problem(500, "internal-error", "the request could not be carried out")
+    return problem
 
 
 async def _in_time(request: web.Request, handler: Next) -> web.StreamResponse:

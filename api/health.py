@@ -1,7 +1,8 @@
 """Is the process alive, can it work, and what is it doing.
 
 Ready means that the database answers: then orders are accepted and webhooks stored, and what they need of Temporal is
-done when it is back. An outage of Temporal is told and alerted on, and takes no API out of a load balancer.
+done when it is back. An outage of Temporal is told and alerted on, and takes no API out of a load balancer; nor does a
+hold, of the intake neither: replays are answered, webhooks stored and orders shown and cancelled meanwhile.
 """
 
 import asyncio
@@ -10,16 +11,17 @@ from typing import Literal
 
 from aiohttp import web
 from pydantic import BaseModel
-from sqlalchemy import text
 from temporalio.client import Client
 
 from adapters.backlog import Backlog, read_backlog
 from adapters.database import Database
+from adapters.holds import held_parties
 from adapters.temporal import TemporalUnavailable, answering_within
 from api.deps import deps
 from api.operations import Operation, json_response
 from api.problems import FieldError, unavailable
 from domain.errors import DatabaseUnavailable
+from domain.holds import Held
 
 #: A probe that asks every few seconds must not wait longer.
 CHECK_SECONDS = 3
@@ -32,9 +34,13 @@ class Health(BaseModel):
 
 
 class Readiness(Health):
-    """Orders are accepted and webhooks stored. `temporal` is `down` while they are not worked on."""
+    """Orders are accepted and webhooks stored. `temporal` is `down` while they are not worked on.
+
+    `holds`: where an operator lets nothing new begin. New orders get 503 while `intake` is among them.
+    """
 
     temporal: Literal["ok", "down"]
+    holds: list[Held]
 
 
 async def get_livez(_: web.Request) -> web.Response:
@@ -45,20 +51,20 @@ async def get_livez(_: web.Request) -> web.Response:
 async def get_readyz(request: web.Request) -> web.Response:
     """Whether the database answers, and what is known of Temporal: without it orders are taken in all the same."""
     needs = deps(request)
-    database, temporal = await asyncio.gather(_database_answers(needs.database), _temporal_answers(needs.client))
-    if not database:
+    holds, temporal = await asyncio.gather(_holds(needs.database), _temporal_answers(needs.client))
+    if holds is None:
         wrong = FieldError(field="database", detail="does not answer")
         raise unavailable("not-ready", "the database does not answer", [wrong])
-    return json_response(Readiness(temporal="ok" if temporal else "down"))
+    return json_response(Readiness(temporal="ok" if temporal else "down", holds=holds))
 
 
-async def _database_answers(database: Database) -> bool:
+async def _holds(database: Database) -> list[Held] | None:
+    """What is held; None when the database does not answer."""
     try:
         async with asyncio.timeout(CHECK_SECONDS), database.begin() as connection:
-            await connection.execute(text("SELECT 1"))
+            return sorted(await held_parties(connection))
     except (DatabaseUnavailable, TimeoutError):
-        return False
-    return True
+        return None
 
 
 async def _temporal_answers(client: Client) -> bool:

@@ -65,7 +65,7 @@ class Metrics:
             buckets=_LATENCY_BUCKETS,
             registry=self._registry,
         )
-        self.intake = self._counter("orders_intake", "Orders accepted, replayed or refused.", "outcome")
+        self.intake = self._counter("orders_intake", "Orders accepted, replayed, refused or held.", "outcome")
         self.webhooks = self._counter("orders_webhooks", "Webhook events by what became of them.", "source", "outcome")
         self.direct_starts = self._counter("orders_direct_starts", "Starts tried right after an answer.", "outcome")
 

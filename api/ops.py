@@ -1,6 +1,5 @@
 """The operator's routes: decide, redrive, stock and customers. Only on the operator port."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import structlog
@@ -15,13 +14,12 @@ from api.deps import deps
 from api.operations import Header, Operation, json_response
 from api.orders import no_such_order
 from api.problems import FieldError, Problem, not_found
-from api.updates import NotRunning, send_update
 from domain.intake import CustomerId, ShortText, Sku
 from domain.keys import PARKING, Step
 from domain.messages import DecideReview, RedriveStep
 from domain.order import OrderStatus, RedriveAction
 from domain.views import OrderView
-from workflows.names import leftovers_workflow_id, money_workflow_id, order_workflow_id
+from events.requests import decide_review, redrive
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +70,8 @@ async def post_review(request: web.Request) -> web.Response:
     body = await read_body(request, ReviewRequest)
     message = DecideReview(approve=body.decision == "approve", actor=actor(request, "operator"), reason=body.reason)
     order = await _order(request)
-    return await _update(request, order, [order_workflow_id(order.order_id)], "decide_review", message)
+    await decide_review(deps(request).client, order.order_id, message, key=idempotency_key(request))
+    return await _accepted(request, "decide_review", message)
 
 
 async def post_redrive(request: web.Request) -> web.Response:
@@ -82,10 +81,8 @@ async def post_redrive(request: web.Request) -> web.Response:
         step=body.step, action=body.action, actor=actor(request, "operator"), reason=body.reason, item=body.item
     )
     order = await _order(request)
-    workflow_id = order_workflow_id(order.order_id)
-    if body.step is Step.SETTLE_LATE_MONEY and order.payment.id:
-        workflow_id = money_workflow_id(order.payment.id)
-    return await _update(request, order, [workflow_id, leftovers_workflow_id(order.order_id)], "redrive_step", message)
+    await redrive(deps(request).client, order.order_id, order.payment.id, message, key=idempotency_key(request))
+    return await _accepted(request, "redrive_step", message)
 
 
 async def _order(request: web.Request) -> OrderView:
@@ -96,20 +93,9 @@ async def _order(request: web.Request) -> OrderView:
     return order
 
 
-async def _update(
-    request: web.Request, order: OrderView, workflow_ids: Sequence[str], name: str, message: DecideReview | RedriveStep
-) -> web.Response:
-    """Hands the message to the first of these workflows that runs."""
-    for workflow_id in workflow_ids:
-        try:
-            await send_update(deps(request).client, workflow_id, name, message, key=idempotency_key(request))
-            break
-        except NotRunning:
-            continue
-    else:
-        raise Problem(409, "no-such-wait", "nothing of this order waits for a decision")
-    log.info(f"{name}_accepted", order_id=order.order_id, actor=message.actor)
+async def _accepted(request: web.Request, name: str, message: DecideReview | RedriveStep) -> web.Response:
     now = await _order(request)
+    log.info(f"{name}_accepted", order_id=now.order_id, actor=message.actor)
     return json_response(OperatorAnswer(order_id=now.order_id, status=now.status), status=202)
 
 

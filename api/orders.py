@@ -5,25 +5,21 @@ from typing import Annotated
 import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, RootModel
-from temporalio.client import Client
 
-from adapters.database import Database
-from adapters.orders import accept_order, read_order, read_results, read_timeline
-from adapters.temporal import TemporalUnavailable, answering_within
+from adapters.orders import accept_order, read_order, read_timeline
 from api.bodies import actor, idempotency_key, path_id, read_body, required_idempotency_key
 from api.deps import deps
 from api.edge import correlation_id
 from api.operations import Header, Operation, json_response
-from api.problems import Problem, not_found, refused_at_the_door
-from api.updates import UPDATE_SECONDS, NotRunning, no_answer, send_update
+from api.problems import Problem, intake_held, not_found, refused_at_the_door
+from domain.errors import IntakeHeld
 from domain.intake import IntakeProblem, OrderRequest, ShortText
 from domain.messages import CancelAnswer, CancelOrder
-from domain.order import SOLD_STATUSES, UNDONE_STATUSES, OrderStatus
+from domain.order import OrderStatus
 from domain.views import OrderView, TimelineLine
-from events.relay import start_order
+from events.requests import NoSuchOrder, cancel
 from runtime.links import web_ui_link
 from runtime.settings import Settings
-from workflows.names import order_workflow_id
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +67,9 @@ async def post_order(request: web.Request) -> web.Response:
             points_currency=needs.settings.points_currency,
             default_payment_method=needs.settings.default_payment_method,
         )
+    except IntakeHeld:
+        needs.metrics.intake.labels("held").inc()
+        raise intake_held() from None
     except (IntakeProblem, Problem) as refusal:
         needs.metrics.intake.labels("refused").inc()
         raise refused_at_the_door(refusal) if isinstance(refusal, IntakeProblem) else refusal from None
@@ -121,54 +120,12 @@ async def post_cancel(request: web.Request) -> web.Response:
     await read_body(request, CancelRequest, optional=True)
     message = CancelOrder(actor=actor(request, "customer"))
     key = idempotency_key(request)
-    answer = await _cancel(needs.database, needs.client, order_id, message, key)
+    try:
+        answer = await cancel(needs.database, needs.client, order_id, message, key=key)
+    except NoSuchOrder:
+        raise no_such_order() from None
     log.info("cancel_accepted", order_id=order_id, status=answer.status)
     return json_response(answer, status=202)
-
-
-async def _cancel(
-    database: Database, client: Client, order_id: str, message: CancelOrder, key: str | None
-) -> CancelAnswer:
-    try:
-        # All of it in the time that one answer may take.
-        async with answering_within(UPDATE_SECONDS):
-            if closed := await _closed(database, order_id):
-                return closed
-            try:
-                return await _ask(client, order_id, message, key)
-            except NotRunning:
-                # Ended in this moment, or not started yet.
-                if closed := await _closed(database, order_id):
-                    return closed
-            await _start(database, client, order_id)
-            return await _ask(client, order_id, message, key)
-    except NotRunning:
-        if closed := await _closed(database, order_id):
-            return closed
-        raise no_answer() from None
-    except TemporalUnavailable:
-        raise no_answer() from None
-
-
-async def _ask(client: Client, order_id: str, message: CancelOrder, key: str | None) -> CancelAnswer:
-    workflow_id = order_workflow_id(order_id)
-    return await send_update(client, workflow_id, "cancel_order", message, key=key, result_type=CancelAnswer)
-
-
-async def _closed(database: Database, order_id: str) -> CancelAnswer | None:
-    """The answer for an order that its row tells closed, None for an open one. Raises Problem 404 or 409."""
-    order = (await read_results(database, [order_id])).get(order_id)
-    if order is None:
-        raise no_such_order()
-    if order.status in SOLD_STATUSES:
-        raise Problem(409, "too-late", "the order is confirmed and cannot be cancelled any more")
-    return CancelAnswer(order_id=order_id, status=order.status) if order.status in UNDONE_STATUSES else None
-
-
-async def _start(database: Database, client: Client, order_id: str) -> None:
-    view = await read_order(database, order_id)
-    assert view is not None, "orders are never deleted"
-    await start_order(client, order_id, customer_id=view.customer_id, total=view.total, currency=view.currency)
 
 
 def no_such_order() -> Problem:

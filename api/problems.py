@@ -9,6 +9,8 @@ from domain.intake import IntakeProblem, request_problem
 
 #: Seconds after which a client may ask again, when a dependency of ours is down.
 RETRY_AFTER_SECONDS = 2
+#: The same while an operator holds the intake.
+HELD_RETRY_AFTER_SECONDS = 60
 
 
 class FieldError(BaseModel):
@@ -71,6 +73,17 @@ class Problem(Exception):
 def unavailable(kind: str, detail: str, errors: Sequence[FieldError] = ()) -> Problem:
     """503 with the time after which the same request may be sent again."""
     return Problem(503, kind, detail, errors=errors, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+
+
+def no_answer() -> Problem:
+    """503: the order's workflow gave no answer in time."""
+    return unavailable("no-answer", "the order gave no answer in time: send the same request again")
+
+
+def intake_held() -> Problem:
+    """503: an operator holds the intake, for minutes rather than seconds."""
+    detail = "the shop takes no new orders for a while: send the same request again later"
+    return Problem(503, "intake-held", detail, headers={"Retry-After": str(HELD_RETRY_AFTER_SECONDS)})
 
 
 def not_found(detail: str) -> Problem:

@@ -12,6 +12,8 @@
     │   │   └── DatabaseNotReached     it took no connection: a step tells it as NotServed
     │   └── GatewayProtocolError     an answer that is not understood: unknown, never success
     ├── NotServed                  the provider said "not now": no try, repeated when it says
+    │   └── OnHold                   an operator holds the provider: no try either, and waited for without end
+    ├── IntakeHeld                 an operator holds the intake: asked at the door only, by no step
     └── ContradictionError         a person must look: parks as DECISION
         ├── PaymentMismatch          our intent carries another amount or currency
         ├── IdempotencyConflict      our key was used with other parameters
@@ -116,6 +118,17 @@ class NotServed(OrderError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class OnHold(NotServed):
+    """An operator holds this provider: nothing was sent, and nothing will be until the hold is released.
+
+    The message is the provider's name in `domain.holds.Held`.
+    """
+
+
+class IntakeHeld(OrderError):
+    """An operator holds the intake: no new order is taken."""
+
+
 class ContradictionError(OrderError):
     """Facts that do not fit together: nothing moves until a person decides."""
 
@@ -164,5 +177,5 @@ REFUSALS: dict[str, type[Refusal]] = {
 #: What Temporal must never retry by itself: answers, contradictions, and "not now" (the workflow's own timer waits).
 #: An unclassified error is not here: the worker lets it have three tries.
 NON_RETRYABLE: tuple[str, ...] = tuple(
-    sorted({*REFUSALS, *names_under(ContradictionError), NotServed.__name__} - {UnclassifiedError.__name__})
+    sorted({*REFUSALS, *names_under(ContradictionError), *names_under(NotServed)} - {UnclassifiedError.__name__})
 )

@@ -9,6 +9,8 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.order import RedriveAction
+
 
 class Step(StrEnum):
     """The steps of the saga, their undos and look-ups, by the name of their activity.
@@ -90,3 +92,19 @@ UNDO_OF = {
     Step.AUTHORIZE_PAYMENT: Step.RELEASE_PAYMENT,
     Step.BOOK_SHIPMENT: Step.CANCEL_SHIPMENT,
 }
+
+#: Parks where the money's state decides whether the order can be undone.
+PAYMENT_STEPS = frozenset({Step.AUTHORIZE_PAYMENT, Step.AWAIT_PAYMENT, Step.CAPTURE_PAYMENT})
+
+#: Parks with no way back: what is to be done there was promised, or is owed.
+_FORWARD_ONLY = frozenset({Step.CONFIRM_ORDER, Step.COMMIT_STOCK})
+_OWED = frozenset({*UNDO_OF.values(), Step.SETTLE_LATE_MONEY})
+
+
+def actions_at(step: Step) -> frozenset[RedriveAction]:
+    """What an operator may tell a step that is parked."""
+    if step in _FORWARD_ONLY:
+        return frozenset({RedriveAction.RETRY})
+    if step in _OWED:
+        return frozenset({RedriveAction.RETRY, RedriveAction.SKIP})
+    return frozenset({RedriveAction.RETRY, RedriveAction.COMPENSATE})

@@ -112,12 +112,13 @@ class ShipmentCancelled(_Message):
 
 
 class StatusChange(_Message):
-    """A new stage of the order, written with its event in one transaction."""
+    """A new stage of the order, written with its event in one transaction. `note` stands in the timeline only."""
 
     order_id: str
     status: OrderStatus
     reason: CancelReason | None = None
     actor: str = "system"
+    note: str | None = None
 
 
 class StatusRecorded(_Message):
@@ -127,10 +128,20 @@ class StatusRecorded(_Message):
     reason: CancelReason | None = None
 
 
+class Redriven(_Message):
+    """An operator's word that a parked step has followed, the `number`th of this park."""
+
+    number: int
+    actor: str
+    action: RedriveAction
+    reason: str
+
+
 class ParkedStep(_Message):
     """A step that cannot go on by itself: opens one review item (or renews its error).
 
     `since` tells this park from earlier ones of the same step: what was closed stays closed, however late it arrives.
+    `redriven`: it was parked before, followed this word, and came back.
     """
 
     order_id: str
@@ -139,6 +150,7 @@ class ParkedStep(_Message):
     kind: ParkKind
     error: str
     since: datetime
+    redriven: Redriven | None = None
 
 
 class ParkClosed(_Message):
@@ -162,7 +174,7 @@ class PaymentUpdated(_Message):
 
 
 class CancelOrder(_Message):
-    """Update `cancel_order`."""
+    """Update `cancel_order`. `note`: an operator's own words, for the timeline."""
 
     reason: CancelReason = CancelReason.CANCELLED_BY_CUSTOMER
     actor: str = "customer"

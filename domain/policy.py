@@ -43,6 +43,11 @@ class OrderPolicy(BaseModel):
     #: The wait when the provider named none.
     not_served_wait_seconds: float = 2
 
+    #: While an operator holds a provider, a waiting step looks this often whether it still does: doubled up to the
+    #: longest, so that three days of waiting are nine hundred looks in the history and a release is seen in minutes.
+    hold_first_look_seconds: float = 15
+    hold_longest_look_seconds: float = 300
+
     #: A lost webhook is found by reading the intent: first after this, then three times as late each time.
     first_poll_seconds: float = 5
     #: A payment still processing at the deadline is read this often until it is this old.

@@ -16,7 +16,9 @@ from activities.shipping import ShippingActivities
 from adapters.courier import Courier
 from adapters.database import Database
 from adapters.fraud_scorer import FraudScorer
+from adapters.holds import Holding
 from adapters.payment_gateway import PaymentGateway
+from domain.holds import Held
 from domain.policy import OrderPolicy
 from events.runs import Runs
 from runtime.settings import Settings
@@ -72,7 +74,12 @@ async def open_party(
                 ]
             case Queue.PAYMENTS:
                 key = settings.need(settings.stripe_api_key, "STRIPE_API_KEY")
-                gateway = PaymentGateway(key, base_url=settings.stripe_api_base, timeout_seconds=seconds)
+                gateway = PaymentGateway(
+                    key,
+                    base_url=settings.stripe_api_base,
+                    timeout_seconds=seconds,
+                    before_effect=Holding(database).before(Held.GATEWAY),
+                )
                 stack.push_async_callback(gateway.close)
                 payments = PaymentsActivities(database, gateway)
                 yield [
@@ -86,7 +93,8 @@ async def open_party(
                 ]
             case Queue.SHIPPING:
                 base = settings.need(settings.courier_api_base, "COURIER_API_BASE")
-                courier = Courier(base, timeout_seconds=seconds)
+                look = Holding(database).before(Held.COURIER)
+                courier = Courier(base, timeout_seconds=seconds, before_effect=look)
                 stack.push_async_callback(courier.close)
                 shipping = ShippingActivities(database, courier)
                 yield [

@@ -43,6 +43,7 @@ QUICK = OrderPolicy(
     undo_first_wait_seconds=0.02,
     longest_wait_seconds=0.1,
     capture_longest_wait_seconds=0.04,
+    hold_longest_look_seconds=14_400,
     step_timeout_seconds=2,
     several_requests_timeout_seconds=2,
 )
@@ -166,9 +167,9 @@ class Shop(Ledgers):
             assert answer.ok, await answer.text()
             return str((await answer.json())["id"])
 
-    async def heal(self, fault_id: str) -> None:
+    async def heal(self, fault_id: str, *, on: str = "gateway") -> None:
         """Ends a fault."""
-        async with self.http.delete(f"{self.base('gateway')}/_sim/faults/{fault_id}") as answer:
+        async with self.http.delete(f"{self.base(on)}/_sim/faults/{fault_id}") as answer:
             assert answer.ok, await answer.text()
 
     async def sim(self, path: str, *, on: str = "gateway", **body: Any) -> dict[str, Any]:

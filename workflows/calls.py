@@ -5,7 +5,7 @@ leaves the workflow open for a fixed worker.
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from temporalio import workflow
@@ -16,7 +16,7 @@ from workflows.options import StepOptions, options_for
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
 
-    from domain.errors import REFUSALS, NotServed, TransientError, names_under
+    from domain.errors import REFUSALS, NotServed, OnHold, TransientError, names_under
     from domain.keys import Step
     from domain.order import CancelReason
     from domain.policy import OrderPolicy
@@ -70,7 +70,7 @@ def _never() -> bool:
     return False
 
 
-def _ignore(_: bool) -> None:
+def _ignore(_: str | None) -> None:
     pass
 
 
@@ -81,32 +81,31 @@ async def call(
     *,
     summary: str = "",
     interrupted: Callable[[], bool] = _never,
-    not_served: Callable[[bool], None] = _ignore,
+    not_served: Callable[[str | None], None] = _ignore,
     patience_seconds: float | None = None,
 ) -> Any:
     """Calls the step's activity until it answers, refuses or runs out, and returns its result.
 
     "Not served" is no try: it is waited for by a timer of the workflow, which `interrupted` wakes. Never shorter than
-    the provider asked for, and no longer in all than `patience_seconds`, or what the step's policy says. `not_served`
-    is told when such a wait begins and ends. Raises Refused, RunOut, Contradicted, or Interrupted.
+    the provider asked for, and no longer in all than `patience_seconds`, or what the step's policy says; while an
+    operator holds the provider, without end. `not_served` is told why when such a wait begins, and None when it ends.
+    Raises Refused, RunOut, Contradicted, or Interrupted.
     """
     options = options_for(step, policy)
-    patience = options.not_served_seconds if patience_seconds is None else patience_seconds
+    patience = _Patience(options.not_served_seconds if patience_seconds is None else patience_seconds, policy)
     tries_left = options.tries
-    begun = workflow.now()
     while True:
         try:
             return await _execute(step, argument, options, tries_left, summary)
         except FailureError as failure:
             wait = _wait_or_raise(failure, policy)
         tries_left -= wait.tries_used
-        waited = (workflow.now() - begun).total_seconds()
-        pause = max(wait.seconds, waited * SHARE_OF_THE_WAIT)
-        if tries_left <= 0 or waited + pause > patience:
+        pause = patience.pause(wait)
+        if tries_left <= 0 or pause is None:
             raise RunOut(NotServed.__name__)
-        not_served(True)
-        woken = await sleep_unless(interrupted, pause, summary=f"{step} is not served, waiting")
-        not_served(False)
+        not_served(wait.why)
+        woken = await sleep_unless(interrupted, pause, summary=f"{step} waits {wait.why}")
+        not_served(None)
         if woken:
             raise Interrupted
 
@@ -134,11 +133,46 @@ async def _execute(step: Step, argument: BaseModel, options: StepOptions, tries:
 
 
 class _Wait:
-    """How long the provider wants us to wait, and how many tries were used up before it said so."""
+    """How long the provider wants us to wait, and how many tries were used up before it said so.
 
-    def __init__(self, seconds: float, tries_used: int) -> None:
+    `held`: the provider did not say so, an operator holds it.
+    """
+
+    def __init__(self, seconds: float, tries_used: int, held: str | None = None) -> None:
         self.seconds = seconds
         self.tries_used = tries_used
+        self.held = held
+
+    @property
+    def why(self) -> str:
+        """In words for whoever looks at the order meanwhile."""
+        return f"because the {self.held} is on hold" if self.held else "because it is not served"
+
+
+class _Patience:
+    """How long a call may wait for a provider that does not serve it. Time on hold does not count."""
+
+    def __init__(self, seconds: float, policy: OrderPolicy) -> None:
+        self._seconds = seconds
+        self._policy = policy
+        self._begun = workflow.now()
+        self._on_hold = timedelta()
+        self._held_since: datetime | None = None
+        self._hold_pause = policy.hold_first_look_seconds
+
+    def pause(self, wait: _Wait) -> float | None:
+        """Seconds until the next look; None when patience is over."""
+        now = workflow.now()
+        if self._held_since is not None:
+            self._on_hold += now - self._held_since
+        self._held_since = now if wait.held else None
+        if wait.held:
+            growing, longest = self._hold_pause, self._policy.hold_longest_look_seconds
+            self._hold_pause = min(2 * growing, longest)
+            return min(growing, longest)
+        waited = (now - self._begun - self._on_hold).total_seconds()
+        pause = max(wait.seconds, waited * SHARE_OF_THE_WAIT)
+        return pause if waited + pause <= self._seconds else None
 
 
 def _wait_or_raise(failure: FailureError, policy: OrderPolicy) -> _Wait:
@@ -149,6 +183,9 @@ def _wait_or_raise(failure: FailureError, policy: OrderPolicy) -> _Wait:
     name = cause.type or "UnclassifiedError"
     if name in REFUSALS:
         raise Refused(REFUSALS[name].reason) from None
+    if name == OnHold.__name__:
+        _, attempt = cause.details
+        return _Wait(0, attempt - 1, held=cause.message)
     if name == NotServed.__name__:
         retry_after, attempt = cause.details
         return _Wait(policy.not_served_wait_seconds if retry_after is None else retry_after, attempt - 1)

@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.messages import OpenedOrder, OrderState, TimelineEntry
     from domain.money import format_minor
     from domain.order import CancelReason, OrderStatus, PaymentStatus
+    from domain.words import STEP_WORDS, told
 
 _MARKS = {"done": "✓ done", "begun": "… under way"}
 #: The gateway took the payment and has not said yet whether it holds the money.
@@ -32,36 +33,11 @@ _MONEY = {
     PaymentStatus.UNKNOWN: "unknown until the gateway answers",
 }
 
-_WORDS = {
-    Step.OPEN_ORDER: "take the accepted order",
-    Step.SCREEN_ORDER: "ask the fraud scorer",
-    Step.RESERVE_STOCK: "set the basket aside",
-    Step.BURN_POINTS: "take {points} points",
-    Step.APPLY_STORE_CREDIT: "take {credit} of store credit",
-    Step.AUTHORIZE_PAYMENT: "hold {due}",
-    Step.READ_PAYMENT: "ask the gateway",
-    Step.ABANDON_PAYMENT: "end what was not paid in time",
-    Step.BOOK_SHIPMENT: "book a parcel",
-    Step.CAPTURE_PAYMENT: "take {due}",
-    Step.CONFIRM_ORDER: "the order is sold",
-    Step.COMMIT_STOCK: "the goods leave the shelf",
-    Step.RELEASE_STOCK: "put the basket back",
-    Step.RESTORE_POINTS: "give {points} points back",
-    Step.REFUND_STORE_CREDIT: "give {credit} of store credit back",
-    Step.RELEASE_PAYMENT: "give back what is held or taken",
-    Step.CANCEL_SHIPMENT: "cancel the parcel",
-    Step.SETTLE_LATE_MONEY: "give back what came too late",
-    Step.RECORD_DECISION: "keep the reviewer's word",
-    Step.PARK_STEP: "tell what is parked",
-    Step.CLOSE_PARK: "tell what goes on",
-}
 
-
-def describe(order: OpenedOrder | None, state: OrderState, timeline: list[TimelineEntry], waiting: str | None) -> str:
+def describe(order: OpenedOrder | None, state: OrderState, timeline: list[TimelineEntry], waiting: list[str]) -> str:
     """Markdown: where the order stands and why, what it waits for, its money, and the newest state of each step."""
     lines = [f"### {_headline(state.status, state.reason)}", ""]
-    if waiting:
-        lines.append(f"- **Waiting** for {waiting}")
+    lines += [f"- **Waiting** {what}" for what in waiting]
     if order is not None:
         lines.append(f"- **Money**: {_money(order, state.payment)}")
     lines += [
@@ -81,10 +57,9 @@ def describe(order: OpenedOrder | None, state: OrderState, timeline: list[Timeli
 def summarize(step: Step, item: str, order: OpenedOrder | None) -> str:
     """What the step does, in a few words beside its name."""
     if order is None:
-        return _WORDS.get(step, item)
+        return STEP_WORDS.get(step, item)
     due, credit = format_minor(order.amount_due, order.currency), format_minor(order.store_credit, order.currency)
-    words = _WORDS.get(step, item).format(due=due, credit=credit, points=order.points)
-    return f"{words}: {item}" if item and item != words else words
+    return told(step, item, due=due, credit=credit, points=order.points)
 
 
 def search_attributes(state: OrderState, parked: list[str]) -> list[SearchAttributeUpdate[Any]]:

@@ -224,8 +224,14 @@ class OrderWorkflow:
         """Tells a new stage in its three places: attribute, search attribute and order row; returns the row's."""
         self._status = status
         self._show()
-        actor = self._cancel.actor if self._cancel else "system"
-        change = StatusChange(order_id=self._order_id, status=status, reason=self._reason, actor=actor)
+        cancel = self._cancel
+        change = StatusChange(
+            order_id=self._order_id,
+            status=status,
+            reason=self._reason,
+            actor=cancel.actor if cancel else "system",
+            note=cancel.note if cancel else None,
+        )
         recorded: StatusRecorded | None = await self._steps.write(Step.RECORD_STATUS, change)
         return recorded.status if recorded else status
 

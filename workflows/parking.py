@@ -15,7 +15,7 @@ from workflows.calls import sleep_unless
 
 with workflow.unsafe.imports_passed_through():
     from domain.keys import Step
-    from domain.messages import ParkClosed, ParkedStep, RedriveStep, ReviewItem
+    from domain.messages import ParkClosed, ParkedStep, Redriven, RedriveStep, ReviewItem
     from domain.order import ParkKind, RedriveAction
     from domain.policy import OrderPolicy
 
@@ -32,6 +32,8 @@ class _Parked:
     allowed: frozenset[RedriveAction]
     decision: RedriveStep | None = None
     decided: RedriveStep | None = None
+    untold: RedriveStep | None = None
+    redrives: int = 0
     waiting: bool = False
     poked: bool = False
     waits: int = 0
@@ -53,13 +55,20 @@ class Parking:
     def open(
         self, step: Step, item: str, kind: ParkKind, error: str, allowed: frozenset[RedriveAction] = RETRY_ONLY
     ) -> None:
-        """Parks a step, or renews the error of one that is parked already. Does not wait."""
+        """Parks a step, or renews the error of one that is parked already. Does not wait.
+
+        One that comes back after an operator's word is told again, also with the same error: whoever said it waits to
+        see what came of it.
+        """
         parked = self._parked.get((step, item))
         since = parked.notice.since if parked else workflow.now()
-        notice = ParkedStep(order_id=self._order_id, step=step, item=item, kind=kind, error=error, since=since)
+        redriven = _take_untold(parked) if parked else None
+        notice = ParkedStep(
+            order_id=self._order_id, step=step, item=item, kind=kind, error=error, since=since, redriven=redriven
+        )
         if parked is None:
             parked = self._parked[step, item] = _Parked(notice, allowed)
-        elif parked.notice == notice:
+        elif redriven is None and (parked.notice.kind, parked.notice.error) == (kind, error):
             return
         parked.notice, parked.allowed = notice, allowed
         parked.written = self._announce(notice, parked.written)
@@ -92,6 +101,7 @@ class Parking:
             await sleep_unless(woken, pause_seconds or growing, summary=f"{step} is parked, next look")
         decision, parked.decision, parked.waiting = parked.decision, None, False
         parked.decided = decision or parked.decided
+        parked.untold = decision
         return decision
 
     async def close(self, step: Step, item: str) -> None:
@@ -167,6 +177,14 @@ class Parking:
 
     def __bool__(self) -> bool:
         return bool(self._parked)
+
+
+def _take_untold(parked: _Parked) -> Redriven | None:
+    word, parked.untold = parked.untold, None
+    if word is None or not workflow.patched("tell-what-came-back"):
+        return None
+    parked.redrives += 1
+    return Redriven(number=parked.redrives, actor=word.actor, action=word.action, reason=word.reason)
 
 
 def _label(notice: ParkedStep) -> str:

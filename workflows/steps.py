@@ -41,8 +41,7 @@ class Steps:
     """The steps of one order, under its policy.
 
     `cancelled`: the reason of an accepted cancel; it wakes the waits of steps that can still be undone.
-    `changed` is called whenever there is something new to show. `order` is what it was opened as, `waiting` what it
-    waits for and until when.
+    `changed` is called whenever there is something new to show. `order` is what it was opened as.
     """
 
     def __init__(
@@ -55,12 +54,18 @@ class Steps:
         self._changed = changed
         self.parking = Parking(order_id, self._announce)
         self.timeline: list[TimelineEntry] = []
-        self.waiting: str | None = None
-        self._not_served: list[tuple[Step, str]] = []
+        self._sleeping: str | None = None
+        self._not_served: list[tuple[Step, str, str]] = []
 
     def is_stuck(self, step: Step, item: str) -> bool:
         """Whether the step is parked, or waits for a provider that does not serve it."""
-        return self.parking.is_parked(step, item) or (step, item) in self._not_served
+        return self.parking.is_parked(step, item) or (step, item) in [waits[:2] for waits in self._not_served]
+
+    @property
+    def waiting(self) -> list[str]:
+        """What the order waits for, in words, and until when where that is known."""
+        why = [why for _, _, why in self._not_served]
+        return ([self._sleeping] if self._sleeping else []) + list(dict.fromkeys(why))
 
     def is_cancelled(self) -> bool:
         """Whether a cancel was accepted and the order can still be undone."""
@@ -93,7 +98,7 @@ class Steps:
                 self.policy,
                 summary=summarize(step, item, self.order),
                 interrupted=self.is_cancelled if interruptible else _never,
-                not_served=lambda begins: self._mark_not_served((step, item), begins),
+                not_served=lambda why: self._mark_not_served(step, item, why),
                 patience_seconds=SHORT_PATIENCE_SECONDS if self.parking.is_parked(step, item) else None,
             )
         except Interrupted:
@@ -143,12 +148,12 @@ class Steps:
 
     async def sleep(self, woken: Callable[[], bool], seconds: float, *, waiting_for: str, until: datetime) -> bool:
         """`sleep_unless`, told to whoever looks at the order meanwhile: what for, and `until` when at the latest."""
-        self.waiting = f"{waiting_for}, until {until:%Y-%m-%d %H:%M:%S} UTC at the latest"
+        self._sleeping = f"for {waiting_for}, until {until:%Y-%m-%d %H:%M:%S} UTC at the latest"
         self._changed()
         try:
             return await sleep_unless(woken, seconds, summary=f"waiting for {waiting_for}")
         finally:
-            self.waiting = None
+            self._sleeping = None
 
     async def take(
         self, step: Step, item: str = "", *, run_out: CancelReason = CancelReason.SERVICE_UNAVAILABLE
@@ -186,11 +191,12 @@ class Steps:
         correlation_id = self.order.correlation_id if self.order else ""
         return StepInput(order_id=self.order_id, revision=revision, item=item, correlation_id=correlation_id)
 
-    def _mark_not_served(self, key: tuple[Step, str], begins: bool) -> None:
-        if begins:
-            self._not_served.append(key)
+    def _mark_not_served(self, step: Step, item: str, why: str | None) -> None:
+        if why:
+            self._not_served.append((step, item, why))
         else:
-            self._not_served.remove(key)
+            self._not_served.remove(next(waits for waits in self._not_served if waits[:2] == (step, item)))
+        self._changed()
 
     def _announce(self, notice: ParkedStep | ParkClosed, after: asyncio.Task[None] | None) -> asyncio.Task[None]:
         self._changed()

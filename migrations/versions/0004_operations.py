@@ -11,6 +11,7 @@ def upgrade() -> None:
     """Builds them."""
     _refunds()
     _holds()
+    _redrives()
     _reconciliation()
 
 
@@ -26,12 +27,35 @@ def _refunds() -> None:
 def _holds() -> None:
     op.create_table(
         "holds",
+        sa.Column("hold_id", sa.BigInteger(), sa.Identity(), nullable=False),
         sa.Column("party", sa.Text(), nullable=False),
         sa.Column("actor", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         _at(),
-        sa.PrimaryKeyConstraint("party", name="pk_holds"),
+        sa.Column("released_at", sa.DateTime(timezone=True)),
+        sa.Column("released_by", sa.Text()),
+        sa.Column("release_reason", sa.Text()),
+        sa.PrimaryKeyConstraint("hold_id", name="pk_holds"),
         sa.CheckConstraint("party IN ('gateway', 'courier', 'intake')", name="ck_holds_party"),
+    )
+    op.create_index("uq_holds_open", "holds", ["party"], unique=True, postgresql_where=sa.text("released_at IS NULL"))
+
+
+def _redrives() -> None:
+    op.create_table(
+        "redrives",
+        sa.Column("order_id", sa.Text(), nullable=False),
+        sa.Column("step", sa.Text(), nullable=False),
+        sa.Column("item", sa.Text(), server_default="", nullable=False),
+        sa.Column("parked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        _at(),
+        sa.PrimaryKeyConstraint("order_id", "step", "item", "parked_at", "number", name="pk_redrives"),
+        sa.ForeignKeyConstraint(["order_id"], ["orders.order_id"], name="fk_redrives_order_id"),
     )
 
 

@@ -35,12 +35,12 @@ async def ready(http: Http) -> tuple[int, dict[str, Any]]:
 async def test_with_everything_in_reach_both_ports_are_ready(api: Api) -> None:
     for http in (api.shopper, api.operator):
         assert (await http.get("/livez")).status == 200
-        assert await ready(http) == (200, {"status": "ok", "temporal": "ok"})
+        assert await ready(http) == (200, {"status": "ok", "temporal": "ok", "holds": []})
 
 
 async def test_without_temporal_it_is_ready_to_take_orders_and_tells_that_they_wait(lonely_api: Api) -> None:
     for http in (lonely_api.shopper, lonely_api.operator):
-        assert await ready(http) == (200, {"status": "ok", "temporal": "down"})
+        assert await ready(http) == (200, {"status": "ok", "temporal": "down", "holds": []})
     assert "orders_temporal_up 0.0" in await (await lonely_api.operator.get("/metrics")).text()
 
 

@@ -19,10 +19,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "migrations.__main__": frozenset({"domain.errors", "runtime.settings"}),
     "events": frozenset({"domain", "adapters", "workflows.names"}),
     "api": frozenset(
-        {"domain", "adapters", "workflows.names", "events.relay"}
+        {"domain", "adapters", "workflows.names", "events.relay", "events.requests"}
         | {"runtime.entry", "runtime.links", "runtime.logs", "runtime.settings", "runtime.temporal"}
     ),
-    "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "runtime"}),
+    "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "events.requests", "runtime"}),
     # What every process does at its start.
     "runtime": frozenset({"domain", "workflows.names"}),
     # Where a process is put together.

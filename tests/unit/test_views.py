@@ -30,7 +30,7 @@ def test_every_state_has_a_word_and_nothing_is_promised_before_confirmed(
 def test_a_payment_that_nobody_holds_yet_is_not_called_done_in_the_web_ui(payment: PaymentStatus, mark: str) -> None:
     state = OrderState(status=OrderStatus.AWAITING_PAYMENT, reason=None, payment=payment, needs_review=[])
     timeline = [TimelineEntry(at="2026-11-30T12:00:00", step="authorize_payment", state="done")]
-    assert f"| authorize_payment | {mark} |" in describe(None, state, timeline, None)
+    assert f"| authorize_payment | {mark} |" in describe(None, state, timeline, [])
 
 
 @pytest.mark.parametrize("reason", CancelReason)

@@ -1,4 +1,4 @@
-"""Updates to workflows, told in HTTP: what was accepted, what was refused, and no answer in time."""
+"""Updates to workflows: what was accepted, what was refused in the workflow's own words, and no answer in time."""
 
 from datetime import timedelta
 from typing import TypeVar
@@ -8,8 +8,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.temporal import TemporalUnavailable, answering_within
-from api.problems import Problem, unavailable
+from adapters.temporal import answering_within
 
 UPDATE_SECONDS = 5
 
@@ -31,6 +30,14 @@ class NotRunning(Exception):
     """No open run takes updates: it was never started, or it has ended."""
 
 
+class UpdateRefused(Exception):
+    """The workflow said no: `kind` is one stable word for it, the message the workflow's own words."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
 async def send_update(
     client: Client,
     workflow_id: str,
@@ -42,8 +49,8 @@ async def send_update(
 ) -> Answer:
     """The workflow's answer. The same `key` is the same update, however often it is sent.
 
-    Raises NotRunning, Problem 409 with the workflow's own words, or Problem 503 when no answer comes within 5 s; the
-    update may be carried out later then.
+    Raises NotRunning, UpdateRefused, or TemporalUnavailable when no answer comes within 5 s; the update may be carried
+    out later then.
     """
     handle = client.get_workflow_handle(workflow_id)
     try:
@@ -56,8 +63,6 @@ async def send_update(
                 rpc_timeout=timedelta(seconds=UPDATE_SECONDS),
             )
             return answer
-    except TemporalUnavailable:
-        raise no_answer() from None
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise NotRunning from None
@@ -65,12 +70,7 @@ async def send_update(
     except WorkflowUpdateFailedError as error:
         refusal = error.cause
         if isinstance(refusal, ApplicationError) and refusal.type in _CONFLICTS:
-            raise Problem(409, _CONFLICTS[refusal.type], refusal.message) from None
+            raise UpdateRefused(_CONFLICTS[refusal.type], refusal.message) from None
         if isinstance(refusal, ApplicationError) and refusal.type == _ENDED_MEANWHILE:
             raise NotRunning from None
         raise
-
-
-def no_answer() -> Problem:
-    """503: the order's workflow gave no answer in time."""
-    return unavailable("no-answer", "the order gave no answer in time: send the same request again")
