@@ -15,6 +15,9 @@ from runtime.settings import load_settings
 from runtime.temporal import connect
 from terminal.app import screen
 from terminal.books import as_document, show_books
+from terminal.operator.holds import hold, release, status
+from terminal.operator.order import show
+from terminal.operator.parked import parked
 from terminal.reconciliation import reconcile, report
 from terminal.shop import known_order, open_shop
 
@@ -99,8 +102,8 @@ def _told(build: Build) -> str:
     return f"{build.build_id}  {open_ones}: " + ("keep its workers" if build.open_workflows else "its workers may stop")
 
 
-app.command()(reconcile)
-app.command()(report)
+for command in (status, parked, show, hold, release, reconcile, report):
+    app.command()(command)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ async def read_effects(database: Database, order_id: str) -> Effects:
             order_id=order_id,
             currency=order["currency"],
             amount_due=order["amount_due"],
+            price_points=order["points"],
+            price_credit=order["store_credit"],
             pieces=await _pieces(connection, order_id),
             points=-await _sum(connection, points_movements, order_id),
             store_credit=-await _sum(connection, credit_movements, order_id),

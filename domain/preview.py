@@ -56,11 +56,15 @@ class Stamped:
 
 @dataclass(frozen=True)
 class Effects:
-    """What one order holds. Points and credit are what it took and has not given back; stamps the oldest first."""
+    """What one order holds. Points and credit are what it took and has not given back, `price_…` what it costs of them;
+    stamps the oldest first.
+    """
 
     order_id: str
     currency: str
     amount_due: int
+    price_points: int = 0
+    price_credit: int = 0
     pieces: tuple[Pieces, ...] = ()
     points: int = 0
     store_credit: int = 0
@@ -129,7 +133,7 @@ def actions(effects: Effects, step: Step, item: str, kind: ParkKind) -> list[Act
 
 
 def _compensate(effects: Effects, step: Step) -> ActionLine:
-    if step is Step.OPEN_ORDER:
+    if step is Step.OPEN_ORDER and not undos(effects):
         return ActionLine(RedriveAction.COMPENSATE, "rejects the order: nothing was taken")
     condition = " (409 while the gateway cannot be read)" if step in PAYMENT_STEPS else ""
     return ActionLine(RedriveAction.COMPENSATE, f"undoes the order{condition}:", tuple(undos(effects)))

@@ -48,6 +48,7 @@ ERROR_WORDS = {
     "IdempotencyConflict": "the provider knows our key with other parameters",
     "StepFenced": "a step was called after its own undo: it had no effect",
     "OrderNotFound": "the database does not have this order: it was restored to an older time",
+    "DeadRun": "somebody ended its run before the order was closed; the new run goes on, or back, as you say",
     "UnclassifiedError": "a bug of ours: the worker's log has the place",
     "ProviderRequestRefused": "the provider refuses our request as such: a wrong key, or a changed API",
 }
