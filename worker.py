@@ -10,6 +10,7 @@ import typer
 from runtime.app import run_app
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
+from runtime.measures import worker_runtime
 from runtime.schedules import ensure_schedules
 from runtime.settings import SettingsError, load_settings
 from runtime.temporal import connect
@@ -46,7 +47,7 @@ async def _serve(names: str, wait: bool) -> int:
     queues = _parse_queues(names)
     settings = load_settings()
     configure_logs(settings.log_level)
-    client = await connect(settings, wait=wait)
+    client = await connect(settings, wait=wait, runtime=worker_runtime(settings))
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -11,11 +11,13 @@ from sqlalchemy import (
     Column,
     Date,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
     Integer,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -492,4 +494,19 @@ reconciliation_parcels = _of_run(
     Column("warehouse", Text, nullable=False),
     Column("status", Text, nullable=False),
     Index("ix_reconciliation_parcels_order_id", "run_id", "order_id"),
+)
+
+#: Totals for metrics: how many, and of how many seconds in all. Triggers add to them in the transaction that inserts a
+#: fact; `shard` keeps connections from waiting for each other.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("label", Text, primary_key=True),
+    Column("other", Text, primary_key=True, server_default=""),
+    # Of a histogram: how many of its bounds are reached.
+    Column("bucket", SmallInteger, primary_key=True, server_default="0"),
+    Column("shard", SmallInteger, primary_key=True, server_default="0"),
+    Column("count", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False, server_default="0"),
 )

@@ -78,8 +78,9 @@ async def _temporal_answers(client: Client) -> bool:
 async def get_metrics(request: web.Request) -> web.Response:
     """Counters of this process, whether its servers answer, and gauges of the database while that does."""
     needs = deps(request)
-    backlog, temporal = await asyncio.gather(_backlog(needs.database), _temporal_answers(needs.client))
-    return needs.metrics.exposition(backlog, temporal_up=temporal)
+    reading = needs.metrics.read(lambda: _backlog(needs.database))
+    _, temporal = await asyncio.gather(reading, _temporal_answers(needs.client))
+    return needs.metrics.exposition(temporal_up=temporal)
 
 
 async def _backlog(database: Database) -> Backlog | None:

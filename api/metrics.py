@@ -1,63 +1,33 @@
-"""The counters of this process, and gauges read from the database when somebody scrapes."""
+"""The counters of this process, and what the database says when somebody scrapes."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
 
 from adapters.backlog import Backlog
+from api.gauges import Gauges
 
 #: Seconds. Intake should answer in tens of milliseconds, a cancel may take its 5 s.
 _LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-
-
-class _BacklogGauges(Collector):
-    """Whether the servers answered, and the last backlog that was read; without a database there is none."""
-
-    def __init__(self) -> None:
-        self.backlog: Backlog | None = None
-        self.temporal_up = False
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        yield GaugeMetricFamily(
-            "orders_database_up", "1 when the database answered this scrape.", self.backlog is not None
-        )
-        yield GaugeMetricFamily("orders_temporal_up", "1 when Temporal answered this scrape.", self.temporal_up)
-        if self.backlog is None:
-            return
-        yield _by("orders_by_status", "Orders that are not closed, by status.", ["status"], self.backlog.orders)
-        yield _by("orders_review_items_open", "Open review items by step.", ["step"], self.backlog.review_items)
-        yield _by("orders_webhook_inbox", "Webhook events by state.", ["source", "state"], self.backlog.inbox)
-        yield GaugeMetricFamily(
-            "orders_outbox_oldest_submitted_seconds",
-            "Age of the oldest accepted order whose workflow is not started.",
-            self.backlog.oldest_submitted_seconds,
-        )
-        yield GaugeMetricFamily(
-            "orders_webhook_inbox_oldest_waiting_seconds",
-            "Age of the oldest webhook event that waits for delivery.",
-            self.backlog.oldest_waiting_seconds,
-        )
-
-
-def _by(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequence[str], int]]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=labels)
-    for values, count in rows:
-        family.add_metric(values, count)
-    return family
+#: Seconds that a reading of the database serves: any number of scrapers cost one reading in that time.
+READING_SECONDS = 2.0
 
 
 class Metrics:
-    """One registry a process. No label ever holds an id."""
+    """One registry a process. No label ever holds an id. `reading_seconds`: how old a reading may be."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reading_seconds: float = READING_SECONDS) -> None:
         self._registry = CollectorRegistry()
-        self._gauges = _BacklogGauges()
+        self._gauges = Gauges()
         self._registry.register(self._gauges)
+        self._reading_seconds = reading_seconds
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
         self.requests = Histogram(
             "orders_http_request_seconds",
             "Requests by route and status, with their latency.",
@@ -67,13 +37,23 @@ class Metrics:
         )
         self.intake = self._counter("orders_intake", "Orders accepted, replayed, refused or held.", "outcome")
         self.webhooks = self._counter("orders_webhooks", "Webhook events by what became of them.", "source", "outcome")
+        for source in ("stripe", "courier"):
+            for outcome in ("bad_signature", "skewed"):
+                self.webhooks.labels(source, outcome)
         self.direct_starts = self._counter("orders_direct_starts", "Starts tried right after an answer.", "outcome")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self._registry)
 
-    def exposition(self, backlog: Backlog | None, *, temporal_up: bool) -> web.Response:
-        """All of it in Prometheus' text format. `backlog` is None when the database does not answer."""
-        self._gauges.backlog, self._gauges.temporal_up = backlog, temporal_up
+    async def read(self, backlog: Callable[[], Awaitable[Backlog | None]]) -> None:
+        """Reads the database for the next exposition, unless that was just done. None: it does not answer."""
+        async with self._reading:
+            if time.monotonic() - self._read_at >= self._reading_seconds:
+                self._gauges.backlog = await backlog()
+                self._read_at = time.monotonic()
+
+    def exposition(self, *, temporal_up: bool) -> web.Response:
+        """All of it in Prometheus' text format."""
+        self._gauges.temporal_up = temporal_up
         headers: dict[str, Any] = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
         return web.Response(body=generate_latest(self._registry), headers=headers)

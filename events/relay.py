@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from temporalio.client import Client
 from temporalio.common import (
+    MetricMeter,
     SearchAttributePair,
     TypedSearchAttributes,
     WorkflowIDConflictPolicy,
@@ -123,9 +124,10 @@ def _tell(row: OutboxRow, failure: Exception) -> None:
 class Relay:
     """Publishes until it is stopped."""
 
-    def __init__(self, database: Database, client: Client) -> None:
+    def __init__(self, database: Database, client: Client, meter: MetricMeter = MetricMeter.noop) -> None:
         self._database = database
         self._client = client
+        self._starts = meter.create_counter("orders_relay_starts", "Sagas that the relay started, or could not start.")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Starts accepted orders as they are committed; survives outages of the database and of Temporal."""
@@ -133,6 +135,9 @@ class Relay:
 
     async def _turn(self) -> bool:
         published = await publish_submitted(self._database, self._client)
+        for outcome, count in (("started", published.started), ("failed", published.failed)):
+            if count:
+                self._starts.add(count, {"outcome": outcome})
         if published.started:
             log.info("orders_started", count=published.started)
         return published.full

@@ -48,6 +48,7 @@ GRANTS: dict[str, dict[str, str]] = {
         "reconciliation_intents": "SELECT, DELETE",
         "reconciliation_refunds": "SELECT, DELETE",
         "reconciliation_parcels": "SELECT, DELETE",
+        "tallies": "SELECT",
     },
     "inventory": {
         "order_lines": "SELECT (order_id, sku, quantity)",

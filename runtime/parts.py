@@ -84,12 +84,15 @@ def simulators(settings: Settings, environment: Mapping[str, str], own: frozense
     return Part("simulators", _python(argv, settings, {**environment, **secrets}), probe=answers)
 
 
-def worker(settings: Settings, environment: Mapping[str, str], party: Queue | None = None) -> Part:
-    """All task queues in one process, or one party's."""
+def worker(
+    settings: Settings, environment: Mapping[str, str], party: Queue | None = None, *, metrics_port: int | None = None
+) -> Part:
+    """All task queues in one process, or one party's. Its metrics are served on `metrics_port`."""
+    served = {"WORKER_METRICS_PORT": str(metrics_port)} if metrics_port else {}
     argv = [sys.executable, str(ROOT / "worker.py"), "--wait", *(["--queues", party] if party else [])]
     return Part(
         f"worker-{party}" if party else "worker",
-        _python(argv, settings, environment),
+        _python(argv, settings, {**environment, **served}),
         ready_line='"event": "worker_ready"',
     )
 

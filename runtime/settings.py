@@ -71,6 +71,8 @@ class Settings(BaseSettings):
     bind_host: str = "127.0.0.1"
     http_port: Port = 8080
     ops_port: Port = 8081
+    #: Each worker process on this machine needs one of its own; None: it serves no metrics.
+    worker_metrics_port: Port | None = None
     temporal_port: Port = 7233
     temporal_ui_port: Port = 8233
     postgres_port: Port = 5433

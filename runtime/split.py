@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from runtime.settings import Settings
 from workflows.names import Queue
 
-_WORKER = frozenset({"log_level", "temporal_address", "temporal_namespace"})
+_COMMON = frozenset({"log_level", "temporal_address", "temporal_namespace"})
+_WORKER = _COMMON | {"worker_metrics_port", "bind_host", "auth_mode", "open_beyond_loopback"}
 
 #: By process: every setting that it reads. `ORDERS_HOME` is not among them: the file with everybody's secrets is there.
 OWN_SETTINGS: dict[str, frozenset[str]] = {
@@ -18,7 +19,7 @@ OWN_SETTINGS: dict[str, frozenset[str]] = {
     | {"database_url_payments", "stripe_api_key", "stripe_api_base", "provider_timeout_seconds"},
     Queue.SHIPPING: _WORKER | {"database_url_shipping", "courier_api_base", "provider_timeout_seconds"},
     # An operator fills shelves and accounts here, by the roles whose books those are.
-    "api": _WORKER
+    "api": _COMMON
     | {"database_url_orders", "database_url_inventory", "database_url_loyalty"}
     | {"stripe_webhook_secrets", "courier_webhook_secrets", "points_currency", "default_payment_method"}
     | {"auth_mode", "open_beyond_loopback", "bind_host", "http_port", "ops_port"}

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from migrations import migrate
 from migrations.roles import RoleError
-from runtime import parts
+from runtime import parts, scraping
 from runtime.entry import EntryError
 from runtime.home import Home, Lock
 from runtime.ports import why_not
@@ -57,6 +57,8 @@ class Stack:
         self._supervisor = Supervisor(tell)
         self.settings = given.model_copy(update=own_settings(given, split=split))
         """All settings, with the addresses and secrets of the servers that are started here."""
+        workers: list[Queue | None] = [] if "worker" in self._without else list(Queue) if split else [None]
+        self._worker_ports = scraping.worker_ports(given, workers)
 
     async def start(self) -> None:
         """Returns when everything is started and ready. Raises EntryError or SettingsError, and then nothing runs."""
@@ -72,6 +74,7 @@ class Stack:
             self._refuse_taken_ports()
             write_stack_env(self._given, split=self._split)
             environment = children_environment(self._given, split=self._split)
+            scraping.write_targets(self.settings, self._host(), self._worker_ports, api="api" not in self._without)
             async with asyncio.TaskGroup() as group:
                 servers = [
                     group.create_task(self._start_database()),
@@ -94,7 +97,7 @@ class Stack:
 
     def urls(self) -> dict[str, str]:
         """What a person may open, by name: of the parts that run here."""
-        settings, host = self.settings, parts.reachable(self.settings.bind_host)
+        settings, host = self.settings, self._host()
         found: dict[str, str] = {}
         if "api" not in self._without:
             found |= {"shop": f"http://{host}:{settings.http_port}", "operators": f"http://{host}:{settings.ops_port}"}
@@ -104,6 +107,7 @@ class Stack:
             found["payment gateway"] = f"{settings.stripe_api_base}/_sim/ledger"
         if "simulators" not in self._without and "mail" in self._own:
             found["mail"] = f"http://{LOOPBACK}:{settings.sim_mail_port}/_sim/ledger"
+        found["metrics"] = f"scrape what {settings.orders_home / scraping.FILE} lists"
         if "postgres" in self._own:
             found["database"] = f"postgresql://orders@{LOOPBACK}:{settings.postgres_port}/orders"
         return found
@@ -174,13 +178,15 @@ class Stack:
     def _processes(self, environment: dict[str, str]) -> list[Part]:
         """Workers and API."""
         found: list[Part] = []
-        if "worker" not in self._without:
-            for party in Queue if self._split else (None,):
-                told = self._told(environment, party) if party else environment
-                found.append(parts.worker(self.settings, told, party))
+        for party, port in self._worker_ports.items():
+            told = self._told(environment, party) if party else environment
+            found.append(parts.worker(self.settings, told, party, metrics_port=port))
         if "api" not in self._without:
             found.append(parts.api(self.settings, self._told(environment, "api")))
         return found
+
+    def _host(self) -> str:
+        return parts.reachable(self.settings.bind_host)
 
     def _told(self, environment: dict[str, str], process: str) -> dict[str, str]:
         return own_environment(environment, process) if self._split else environment
@@ -200,7 +206,8 @@ class Stack:
             if port in seen:
                 raise StackError(f"{seen[port]} and {setting} are both {port}: change one of them")
             seen[port] = setting
-            host = self.settings.bind_host if name in {"http_port", "ops_port"} else LOOPBACK
+            ours = name in {"http_port", "ops_port", "worker_metrics_port"}
+            host = self.settings.bind_host if ours else LOOPBACK
             if trouble := why_not(port, host):
                 raise StackError(f"port {port} {trouble} or set {setting} to another port")
 
@@ -214,6 +221,8 @@ class Stack:
             "mail": ["sim_smtp_port", "sim_mail_port"],
         }
         names = [] if "api" in self._without else ["http_port", "ops_port"]
+        if self._worker_ports and self._given.worker_metrics_port:
+            names.append("worker_metrics_port")
         for server, ports in used.items():
             part = server if server in PARTS else "simulators"
             if server in self._own and part not in self._without:

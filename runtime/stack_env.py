@@ -16,15 +16,17 @@ from workflows.names import Queue
 
 LOOPBACK = "127.0.0.1"
 FILE = "stack.env"
+#: Fields of the ports that processes and commands find each other by. A worker's metrics are its own affair: another
+#: worker, started by hand beside the stack, must not want the same port.
+PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port") and name != "worker_metrics_port")
 
 
 def isolated_settings(home: Path, **changes: object) -> Settings:
     """Settings of a stack that shares nothing with others: defaults, free ports, nothing from the environment."""
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
         del os.environ[name]
-    ports = [name for name in Settings.model_fields if name.endswith("_port")]
     values = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
-    free = dict(zip(ports, free_ports(len(ports)), strict=True))
+    free = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
     return Settings(_env_file=None, **(values | free | {"orders_home": home} | changes))
 
 
@@ -48,9 +50,7 @@ def own_settings(settings: Settings, *, split: bool = False) -> dict[str, object
     """
     home, own = Home(settings.orders_home), own_servers(settings)
     home.create()
-    found: dict[str, object] = {
-        name: getattr(settings, name) for name in Settings.model_fields if name.endswith("_port")
-    }
+    found: dict[str, object] = {name: getattr(settings, name) for name in PORTS}
     # Its workers are restarted in place: there is no old build beside the new one that could end its orders.
     found["worker_build_id"] = None
     if "postgres" in own:

@@ -27,8 +27,8 @@ PROFILE_VARIABLES = ("TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 RETENTION_DAYS = 30
 
 
-async def connect(settings: Settings, *, wait: bool = False) -> Client:
-    """A client whose messages are pydantic models.
+async def connect(settings: Settings, *, wait: bool = False, runtime: Runtime | None = None) -> Client:
+    """A client whose messages are pydantic models. `runtime`: the process's own, where it is not the usual one.
 
     Raises ServerUnavailable when the server does not answer within GIVE_UP_SECONDS or does not know the namespace;
     with `wait` it keeps trying instead. Raises SettingsError when no address is known or the profile is wrong.
@@ -37,7 +37,7 @@ async def connect(settings: Settings, *, wait: bool = False) -> Client:
     delay = 0.2
     while True:
         try:
-            return await _connect(config)
+            return await _connect(config, runtime or _runtime())
         except ServerUnavailable:
             if not wait:
                 raise
@@ -94,11 +94,11 @@ async def keep_histories(client: Client) -> None:
     await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=client.namespace, config=config))
 
 
-async def _connect(config: ClientConnectConfig) -> Client:
+async def _connect(config: ClientConnectConfig, runtime: Runtime) -> Client:
     address, namespace = config["target_host"], config.get("namespace", "default")
     try:
         async with asyncio.timeout(GIVE_UP_SECONDS):
-            client = await Client.connect(**config, data_converter=pydantic_data_converter, runtime=_runtime())
+            client = await Client.connect(**config, data_converter=pydantic_data_converter, runtime=runtime)
             await _check_namespace(client, namespace)
             return client
     except ValueError as error:
@@ -117,8 +117,12 @@ async def _check_namespace(client: Client, namespace: str) -> None:
             raise
 
 
+def json_logging() -> LoggingConfig:
+    """The SDK's own log lines as JSON like all others."""
+    return LoggingConfig(filter=TelemetryFilter(core_level="WARN", other_level="ERROR"), format=LoggingFormat.JSON)
+
+
 @cache
 def _runtime() -> Runtime:
-    """One for the process: the SDK's own log lines as JSON like all others."""
-    levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=levels, format=LoggingFormat.JSON)))
+    """One for the process."""
+    return Runtime(telemetry=TelemetryConfig(logging=json_logging()))

@@ -10,11 +10,13 @@ from temporalio.worker import Interceptor, PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.boundary import ErrorBoundary
+from activities.measured import StepMeter
 from adapters.database import POOL_SIZE, Database
 from domain.policy import OrderPolicy
 from events.delivery import Delivery
 from events.relay import Relay
 from runtime.deployment import told_when_current, versioned, worker_version
+from runtime.measures import meter_of
 from runtime.parties import open_party
 from runtime.settings import Settings
 from workflows.leftovers import LeftoversWorkflow
@@ -78,7 +80,7 @@ async def running_workers(
     `interceptors` stand inside the error boundary: what they raise is told as the activity's own.
     Raises SettingsError when a setting of one of the parties is missing.
     """
-    version = worker_version(settings)
+    version, measured = worker_version(settings), StepMeter(meter_of(client))
     stopping, workers = asyncio.Event(), list[Worker]()
     async with AsyncExitStack() as stack:
         for queue in queues:
@@ -89,7 +91,7 @@ async def running_workers(
                 activities=activities,
                 workflows=WORKFLOWS if queue is Queue.ORDERS else [],
                 workflow_runner=workflow_runner(),
-                interceptors=[ErrorBoundary(), *interceptors],
+                interceptors=[measured, ErrorBoundary(), *interceptors],
                 max_cached_workflows=CACHED_WORKFLOWS,
                 max_concurrent_activities=STEPS_AT_ONCE,
                 workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
@@ -118,7 +120,7 @@ async def _stopping_together(workers: Collection[Worker], stopping: asyncio.Even
 async def _running_messages(client: Client, settings: Settings, stop: asyncio.Event) -> AsyncIterator[None]:
     database = Database(settings.database_for(Queue.ORDERS), application="messages")
     loops = [
-        asyncio.create_task(Relay(database, client).run(stop)),
+        asyncio.create_task(Relay(database, client, meter_of(client)).run(stop)),
         asyncio.create_task(Delivery(database, client).run(stop)),
     ]
     try:

@@ -223,7 +223,7 @@ async def open_shop(
             provider_timeout_seconds=0.5,
             **{f"database_url_{party}": url for party, url in (parties or {}).items()},  # type: ignore[arg-type]
         )
-        metrics = Metrics()
+        metrics = Metrics(reading_seconds=0)
         roles = [database] * 3
         if parties:
             roles = [Database(parties[name], application="api") for name in ("orders", "inventory", "loyalty")]

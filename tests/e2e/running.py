@@ -1,6 +1,7 @@
 """A whole running shop, and whoever stands before it: shoppers, operators, and people who kill processes."""
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -62,6 +63,14 @@ class RunningShop:
         """What stands in the database, past all code of ours."""
         async with await self._connection() as connection:
             return list(await (await connection.execute(query, values)).fetchall())
+
+    async def metrics(self) -> dict[str, str]:
+        """What each process tells a scraper that goes by the stack's list."""
+        found: dict[str, str] = {}
+        for group in json.loads((self.home / "scrape.json").read_text()):
+            async with self.http.get(f"http://{group['targets'][0]}/metrics") as answer:
+                found[group["labels"]["process"]] = await answer.text()
+        return found
 
     async def stamps(self) -> int:
         """How many steps of all orders were stamped so far."""

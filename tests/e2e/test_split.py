@@ -30,6 +30,11 @@ async def test_orders_end_as_they_do_in_one_process(shop: RunningShop) -> None:
     names = ("confirmed", "points", "declined", "sold-out", "no-courier", "cancelled")
     await shop.finish(await shop.prepared([BY_NAME[name] for name in names]))
     await shop.assert_books_hold()
+    told = await shop.metrics()
+    assert told.keys() == {"api", *(f"worker-{party}" for party in Queue)}
+    assert "orders_accepted_total 6.0" in told["api"]
+    for party, step in FIRST_STEPS.items():
+        assert f'orders_step_seconds_count{{outcome="done",step="{step}"}}' in told[f"worker-{party}"]
 
 
 @pytest.mark.parametrize("party", list(Queue))

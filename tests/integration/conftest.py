@@ -20,7 +20,7 @@ from adapters.database import Database
 from adapters.tables import metadata
 from api.app import build_apps
 from api.deps import Deps
-from api.metrics import Metrics
+from api.metrics import READING_SECONDS, Metrics
 from api.starts import DirectStarts
 from runtime.ports import free_port
 from runtime.settings import Settings
@@ -88,12 +88,13 @@ MakeApi = Callable[[Database, Client], Awaitable[Api]]
 
 
 @asynccontextmanager
-async def _apis() -> AsyncIterator[MakeApi]:
+async def apis(*, reading_seconds: float = READING_SECONDS) -> AsyncIterator[MakeApi]:
+    """API processes, so to speak: each reads the database for its metrics anew after so many seconds."""
     async with AsyncExitStack() as stack:
 
         async def make(database: Database, client: Client) -> Api:
             settings = Settings(_env_file=None, stripe_webhook_secrets=SECRETS, courier_webhook_secrets=SECRETS)
-            metrics = Metrics()
+            metrics = Metrics(reading_seconds=reading_seconds)
             starts = DirectStarts(database, client, metrics)
             apps = build_apps(Deps(database, client, settings, metrics, starts, inventory=database, loyalty=database))
             shopper, operator = [
@@ -108,7 +109,7 @@ async def _apis() -> AsyncIterator[MakeApi]:
 @pytest_asyncio.fixture
 async def make_api() -> AsyncIterator[MakeApi]:
     """`await make_api(database, client)`: one more API process, so to speak."""
-    async with _apis() as make:
+    async with apis() as make:
         yield make
 
 
@@ -129,7 +130,7 @@ async def refusing_api(make_database: MakeDatabase, no_temporal: Client) -> Asyn
     """The API for requests that it refuses: one database for all of them, since none may write into it."""
     database = await make_database()
     await the_fixture_products(database)
-    async with _apis() as make:
+    async with apis() as make:
         yield await make(database, no_temporal)
 
 

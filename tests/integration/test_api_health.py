@@ -124,7 +124,7 @@ async def test_metrics_count_what_happened_and_what_waits(lonely_api: Api, datab
         'orders_http_request_seconds_count{method="POST",route="/orders",status="202"} 1.0',
         "orders_database_up 1.0",
         'orders_by_status{status="PENDING"} 1.0',
-        'orders_review_items_open{step="capture_payment"} 1.0',
+        'orders_review_items_open{kind="TECHNICAL",step="capture_payment"} 1.0',
         'orders_webhook_inbox{source="stripe",state="waiting"} 1.0',
     ):
         assert line in text, line

@@ -93,7 +93,7 @@ def test_the_open_api_is_allowed_on_every_address_of_its_container_because_its_p
 
 @pytest.mark.parametrize("name", sorted(set(ALL) - set(OURS)))
 def test_every_foreign_image_has_a_full_version(name: str) -> None:
-    version = ALL[name].raw["image"].partition(":")[2]
+    version = ALL[name].raw["image"].partition(":")[2].removeprefix("v")
     assert version.replace(".", "").isdigit()
     assert "." in version
 

@@ -27,7 +27,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtime": frozenset({"domain", "workflows.names"}),
     # Where a process is put together.
     "runtime.parties": frozenset({"domain", "adapters", "activities", "events.runs", "workflows.names"}),
-    "runtime.workers": frozenset({"domain", "adapters", "activities.boundary", "events", "workflows"}),
+    "runtime.workers": frozenset(
+        {"domain", "adapters", "activities.boundary", "activities.measured", "events", "workflows"}
+    ),
     "runtime.stack": frozenset({"migrations", "workflows.names"}),
     "runtime.seed": frozenset({"adapters"}),
     "runtime.proof": frozenset({"domain", "adapters", "events.runs", "workflows.names"}),
@@ -42,7 +44,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     | {"pydantic", "re", "typing", "unicodedata"},
     "workflows": frozenset({"asyncio", "collections", "dataclasses", "datetime", "enum", "typing"})
     | {"pydantic", "temporalio"},
-    "activities": frozenset({"asyncio", "collections", "contextlib", "dataclasses", "datetime", "typing"})
+    "activities": frozenset({"asyncio", "collections", "contextlib", "dataclasses", "datetime", "time", "typing"})
     | {"sqlalchemy", "structlog", "temporalio"},
 }
 

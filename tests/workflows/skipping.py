@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, c
 from pathlib import Path
 
 from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.runtime import Runtime
 from temporalio.testing import WorkflowEnvironment
 
 from domain.policy import OrderPolicy
@@ -23,14 +24,18 @@ DYNAMIC_CONFIG = (
 )
 
 
-async def start_environment() -> WorkflowEnvironment:
-    """A server on which waits of workflows take no time. The task queues are its own."""
+async def start_environment(runtime: Runtime | None = None) -> WorkflowEnvironment:
+    """A server on which waits of workflows take no time. The task queues are its own.
+
+    `runtime`: where its clients and workers measure.
+    """
     return await WorkflowEnvironment.start_time_skipping_v2(
         dev_server_existing_path=str(Path(sys.executable).parent / "temporal"),
         search_attributes=SEARCH_ATTRIBUTES,
         data_converter=pydantic_data_converter,
         dev_server_extra_args=[word for setting in DYNAMIC_CONFIG for word in ("--dynamic-config-value", setting)],
         dev_server_log_level="error",
+        runtime=runtime,
     )
 
 
