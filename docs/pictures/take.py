@@ -1,4 +1,4 @@
-"""Takes the README's pictures: three orders in Temporal's Web UI, by headless Chromium.
+"""Takes the pictures of the documentation: three orders in Temporal's Web UI, and a view, by headless Chromium.
 
     .venv/bin/python -m docs.pictures.take        needs `chromium` on the PATH (or CHROMIUM=…)
 
@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 
@@ -26,9 +27,13 @@ from runtime.stack import Stack
 from runtime.stack_env import isolated_settings
 
 FOLDER = Path(__file__).parent
-SIZE = (1280, 1150)
+SIZE = (1280, 1400)
+#: A list of one order needs no more of it.
+LIST_HEIGHT = 340
 #: The page polls for ever; it has drawn everything well before this.
 DRAWN_AFTER_SECONDS = 5
+#: The query of `docs/operating.md` for everything that is parked.
+PARKED = "ParkedStep IS NOT NULL"
 REFUSED_KEY = {"op": "capture", "mode": "error", "status": 401, "times": 100}
 #: Picture, the demo's case that it shows, a fault that meets it, and the status at which it is taken.
 ORDERS: tuple[tuple[str, str, dict[str, Any] | None, str], ...] = (
@@ -39,7 +44,7 @@ ORDERS: tuple[tuple[str, str, dict[str, Any] | None, str], ...] = (
 
 
 async def main() -> int:
-    """Writes `<order>-timeline.png` and `<order>-story.png` beside this file."""
+    """Writes `<order>-timeline.png` and `<order>-story.png` beside this file, and `parked-view.png`."""
     with tempfile.TemporaryDirectory() as home:
         async with (
             Stack(isolated_settings(Path(home)), tell=lambda *_: None) as stack,
@@ -52,6 +57,7 @@ async def main() -> int:
                     order_id = await _order(doors, case, fault, status)
                     await page.shoot(f"{base}/order-{order_id}", FOLDER / f"{name}-timeline.png")
                     await page.shoot(f"{base}/order-{order_id}", FOLDER / f"{name}-story.png", tab="User Metadata")
+                await page.shoot(f"{base}?query={quote(PARKED)}", FOLDER / "parked-view.png", height=LIST_HEIGHT)
     return 0
 
 
@@ -77,15 +83,16 @@ class Page:
         self._socket = socket
         self._numbers = itertools.count(1)
 
-    async def shoot(self, url: str, file: Path, tab: str | None = None) -> None:
-        """Opens the page, clicks one of its tabs, and writes a picture of it."""
+    async def shoot(self, url: str, file: Path, *, tab: str | None = None, height: int | None = None) -> None:
+        """Opens the page, clicks one of its tabs, and writes a picture of it, or of so many pixels at its top."""
         await self._ask("Page.navigate", url=url)
         await asyncio.sleep(DRAWN_AFTER_SECONDS)
         if tab:
             script = f"[...document.querySelectorAll('a,button')].find(e => e.innerText.trim() === '{tab}').click()"
             await self._ask("Runtime.evaluate", expression=script)
             await asyncio.sleep(DRAWN_AFTER_SECONDS)
-        answer = await self._ask("Page.captureScreenshot", format="png")
+        top = {"clip": {"x": 0, "y": 0, "width": SIZE[0], "height": height, "scale": 1}} if height else {}
+        answer = await self._ask("Page.captureScreenshot", format="png", **top)
         await asyncio.to_thread(file.write_bytes, base64.b64decode(answer["data"]))
 
     async def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
