@@ -30,8 +30,9 @@ FOLDER = Path(__file__).parent
 SIZE = (1280, 1400)
 #: A list of one order needs no more of it.
 LIST_HEIGHT = 340
-#: The page polls for ever; it has drawn everything well before this.
-DRAWN_AFTER_SECONDS = 5
+PATIENCE_SECONDS = 60
+#: The page polls for ever; what has come is drawn well before this.
+DRAWN_AFTER_SECONDS = 2
 #: The query of `docs/operating.md` for everything that is parked.
 PARKED = "ParkedStep IS NOT NULL"
 REFUSED_KEY = {"op": "capture", "mode": "error", "status": 401, "times": 100}
@@ -55,9 +56,12 @@ async def main() -> int:
             async with _chromium(session) as page:
                 for name, case, fault, status in ORDERS:
                     order_id = await _order(doors, case, fault, status)
-                    await page.shoot(f"{base}/order-{order_id}", FOLDER / f"{name}-timeline.png")
-                    await page.shoot(f"{base}/order-{order_id}", FOLDER / f"{name}-story.png", tab="User Metadata")
-                await page.shoot(f"{base}?query={quote(PARKED)}", FOLDER / "parked-view.png", height=LIST_HEIGHT)
+                    await page.open(f"{base}/order-{order_id}", "open_order")
+                    await page.shoot(FOLDER / f"{name}-timeline.png")
+                    await page.click("User Metadata", "since (UTC)")
+                    await page.shoot(FOLDER / f"{name}-story.png")
+                await page.open(f"{base}?query={quote(PARKED)}", order_id)
+                await page.shoot(FOLDER / "parked-view.png", height=LIST_HEIGHT)
     return 0
 
 
@@ -83,17 +87,27 @@ class Page:
         self._socket = socket
         self._numbers = itertools.count(1)
 
-    async def shoot(self, url: str, file: Path, *, tab: str | None = None, height: int | None = None) -> None:
-        """Opens the page, clicks one of its tabs, and writes a picture of it, or of so many pixels at its top."""
+    async def open(self, url: str, shows: str) -> None:
+        """Opens a page, until it shows this text."""
         await self._ask("Page.navigate", url=url)
+        await self._until(f"document.body?.textContent.includes({shows!r})")
+
+    async def click(self, tab: str, shows: str) -> None:
+        """Clicks one of the page's tabs, until it shows this text."""
+        link = f"[...document.querySelectorAll('a,button')].find(e => e.innerText.trim() === {tab!r})"
+        await self._until(f"{link}?.click(), document.body.textContent.includes({shows!r})")
+
+    async def shoot(self, file: Path, *, height: int | None = None) -> None:
+        """Writes a picture of the page, or of so many pixels at its top."""
         await asyncio.sleep(DRAWN_AFTER_SECONDS)
-        if tab:
-            script = f"[...document.querySelectorAll('a,button')].find(e => e.innerText.trim() === '{tab}').click()"
-            await self._ask("Runtime.evaluate", expression=script)
-            await asyncio.sleep(DRAWN_AFTER_SECONDS)
         top = {"clip": {"x": 0, "y": 0, "width": SIZE[0], "height": height, "scale": 1}} if height else {}
         answer = await self._ask("Page.captureScreenshot", format="png", **top)
         await asyncio.to_thread(file.write_bytes, base64.b64decode(answer["data"]))
+
+    async def _until(self, script: str) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (await self._ask("Runtime.evaluate", expression=script))["result"].get("value"):
+                await asyncio.sleep(0.5)
 
     async def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         number = next(self._numbers)

@@ -13,7 +13,9 @@ from workflows.names import money_workflow_id, order_workflow_id
 
 TEXT = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 #: Name, query and link of each view.
-VIEWS = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| \[open\]\(([^)]+)\) \|$", TEXT, re.MULTILINE)
+VIEWS: list[tuple[str, str, str]] = re.findall(
+    r"^\| ([^|]+) \| `([^`]+)` \| \[open\]\(([^)]+)\) \|$", TEXT, re.MULTILINE
+)
 
 
 def query(word: str) -> str:
