@@ -58,7 +58,7 @@ async def main() -> int:
                     order_id = await _order(doors, case, fault, status)
                     await page.open(f"{base}/order-{order_id}", "open_order")
                     await page.shoot(FOLDER / f"{name}-timeline.png")
-                    await page.click("User Metadata", "since (UTC)")
+                    await page.click("User Metadata", texts=3)
                     await page.shoot(FOLDER / f"{name}-story.png")
                 await page.open(f"{base}?query={quote(PARKED)}", order_id)
                 await page.shoot(FOLDER / "parked-view.png", height=LIST_HEIGHT)
@@ -92,10 +92,12 @@ class Page:
         await self._ask("Page.navigate", url=url)
         await self._until(f"document.body?.textContent.includes({shows!r})")
 
-    async def click(self, tab: str, shows: str) -> None:
-        """Clicks one of the page's tabs, until it shows this text."""
+    async def click(self, tab: str, texts: int) -> None:
+        """Clicks one of the page's tabs, until it shows so many texts: each has a frame of its own."""
         link = f"[...document.querySelectorAll('a,button')].find(e => e.innerText.trim() === {tab!r})"
-        await self._until(f"{link}?.click(), document.body.textContent.includes({shows!r})")
+        await self._until(f"Boolean({link})")
+        await self._ask("Runtime.evaluate", expression=f"{link}.click()")
+        await self._until(f"document.querySelectorAll('iframe').length === {texts}")
 
     async def shoot(self, file: Path, *, height: int | None = None) -> None:
         """Writes a picture of the page, or of so many pixels at its top."""
@@ -106,7 +108,7 @@ class Page:
 
     async def _until(self, script: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (await self._ask("Runtime.evaluate", expression=script))["result"].get("value"):
+            while not (await self._ask("Runtime.evaluate", expression=script))["result"].get("value"):  # noqa: ASYNC110 (a page)
                 await asyncio.sleep(0.5)
 
     async def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
