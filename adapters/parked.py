@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ScalarSelect, Select, func, select
 
 from adapters.database import Database
 from adapters.tables import orders, payments, redrives, review_items
@@ -41,7 +41,7 @@ class ParkedItem:
     redrives: int
 
     @property
-    def group(self) -> "Cause":
+    def cause(self) -> "Cause":
         """Those that have probably the same cause."""
         return Cause(self.step, self.kind, self.error)
 
@@ -93,9 +93,8 @@ async def read_parked(database: Database, wanted: Wanted) -> list[ParkedItem]:
     ]
 
 
-def _query(wanted: Wanted) -> Select[Any]:
-    age = func.extract("epoch", func.clock_timestamp() - review_items.c.opened_at)
-    came_back = (
+def _came_back() -> ScalarSelect[int]:
+    return (
         select(func.count())
         .where(
             redrives.c.order_id == review_items.c.order_id,
@@ -105,13 +104,17 @@ def _query(wanted: Wanted) -> Select[Any]:
         )
         .scalar_subquery()
     )
+
+
+def _query(wanted: Wanted) -> Select[Any]:
+    age = func.extract("epoch", func.clock_timestamp() - review_items.c.opened_at)
     query = (
         select(
             *(review_items.c[name] for name in ("order_id", "step", "item", "kind", "error", "opened_at")),
             age.label("age"),
             orders.c.status,
             payments.c.intent_id,
-            came_back.label("redrives"),
+            _came_back().label("redrives"),
         )
         .join_from(review_items, orders)
         .join(payments, payments.c.order_id == review_items.c.order_id, isouter=True)
@@ -128,6 +131,30 @@ def grouped(items: Iterable[ParkedItem]) -> list[Group]:
     """By cause, the largest group first."""
     found: dict[Cause, list[ParkedItem]] = {}
     for item in items:
-        found.setdefault(item.group, []).append(item)
+        found.setdefault(item.cause, []).append(item)
     groups = [Group(cause, len(them), max(one.age_seconds for one in them)) for cause, them in found.items()]
     return sorted(groups, key=lambda group: (-group.count, group.cause))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What became of one park so far. `redrives` as in ParkedItem; `error` is the newest one."""
+
+    open: bool
+    redrives: int
+    error: str
+
+
+async def read_progress(database: Database, items: Iterable[ParkedItem]) -> dict[ParkedItem, Progress]:
+    """What became of these parks. Raises DatabaseUnavailable."""
+    by_key = {(item.order_id, item.step.value, item.item, item.since): item for item in items}
+    query = select(
+        *(review_items.c[name] for name in ("order_id", "step", "item", "opened_at", "closed_at", "error")),
+        _came_back().label("redrives"),
+    ).where(review_items.c.order_id == func.any([key[0] for key in by_key]))
+    async with database.begin() as connection:
+        rows = (await connection.execute(query)).all()
+    keyed = (((row.order_id, row.step, row.item, row.opened_at), row) for row in rows)
+    return {
+        by_key[key]: Progress(row.closed_at is None, row.redrives, row.error) for key, row in keyed if key in by_key
+    }

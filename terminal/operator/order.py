@@ -17,7 +17,7 @@ from domain.errors import OrderError
 from domain.holds import Held, Hold
 from domain.keys import Step
 from domain.money import format_minor
-from domain.order import CLOSED_STATUSES, SOLD_STATUSES, OrderStatus
+from domain.order import CLOSED_STATUSES, SOLD_STATUSES, OrderStatus, ShipmentStatus
 from domain.preview import ActionLine, Effects, UndoLine, actions, undos
 from domain.views import NeedsReview, OrderView, TimelineLine
 from domain.words import BUG_WORDS, ERROR_WORDS, STEP_WORDS, told
@@ -197,7 +197,8 @@ def _money(seen: Seen) -> list[str]:
 
 def _goods(effects: Effects) -> list[str]:
     lines = [f"{one.quantity} × {one.sku} set aside in {one.warehouse}" for one in effects.pieces]
-    lines += [f"parcel {one.shipment_id} from {one.warehouse}: {one.status}" for one in effects.parcels]
+    live = [one for one in effects.parcels if one.status is not ShipmentStatus.CANCELLED]
+    lines += [f"parcel {one.shipment_id} from {one.warehouse}: {one.status}" for one in live]
     if effects.points:
         lines.append(f"{effects.points} points of the customer")
     if effects.store_credit:

@@ -92,11 +92,13 @@ async def test_a_hold_is_placed_shown_and_released_by_name(database: Database, o
     ("words", "complaint"),
     [
         (("hold", "moon", "--reason", "x"), "'moon' is not one of 'gateway', 'courier', 'intake'"),
+        (("redrive", "--reason", "all of them"), "name an ORDER, or which ones"),
+        (("redrive", "--step", "open_order"), "--reason: say why"),
         (("hold", "gateway"), "Missing option '--reason'"),
         (("hold", "gateway", "--reason", " "), "--reason: 1 to 200 characters"),
         (("hold", "gateway", "--reason", "x", "--actor", "two words"), "--actor: 1 to 128 visible"),
     ],
 )
-async def test_a_hold_that_was_typed_wrong_is_one_line(ops: Ops, words: tuple[str, ...], complaint: str) -> None:
+async def test_what_was_typed_wrong_is_one_line(ops: Ops, words: tuple[str, ...], complaint: str) -> None:
     ended = await ops(*words)
     assert (ended.code, complaint in ended.complaint) == (2, True), ended.err

@@ -1,0 +1,88 @@
+"""`ops.py review` and `cancel`: an operator's word about one order."""
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from adapters.temporal import TemporalUnavailable
+from adapters.updates import UpdateRefused
+from domain.messages import CancelOrder, DecideReview
+from domain.order import CancelReason
+from events import requests
+from runtime.entry import ServerUnavailable, run_entry
+from runtime.logs import configure_logs
+from runtime.settings import load_settings
+from terminal.app import screen
+from terminal.operator.flags import Actor, Order, Reason, checked_actor, checked_reason
+from terminal.shop import Shop, known_order, open_shop
+
+EXIT_REFUSED = 3
+
+
+class Decision(StrEnum):
+    """What a reviewer may say."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+def review(
+    order: Order,
+    decision: Annotated[Decision, typer.Argument(metavar="approve|reject", help="What becomes of it.")],
+    reason: Reason,
+    actor: Actor = None,
+) -> None:
+    """Approve or reject an order in AWAITING_REVIEW: its score is high, or its total.
+
+    * `.venv/bin/python ops.py review b3peowq5n7rtbghveapkno2l approve --reason 'known customer'`
+
+    Exit code: **0** it arrived, **3** the order does not wait for a reviewer, **1** a server does not answer.
+    """
+
+    async def ask(shop: Shop, who: str, why: str) -> str:
+        message = DecideReview(approve=decision is Decision.APPROVE, actor=who, reason=why)
+        await requests.decide_review(shop.client, order, message)
+        return f"{decision} arrived"
+
+    run_entry(lambda: asked(order, ask, actor, reason))
+
+
+def cancel(order: Order, reason: Reason, actor: Actor = None) -> None:
+    """Cancel an order in the shop's name: accepted means undone.
+
+    * `.venv/bin/python ops.py cancel b3peowq5n7rtbghveapkno2l --reason 'recalled product, ticket 4711'`
+
+    `ops.py show ORDER` tells beforehand what is undone. Exit code: **0** accepted, **3** too late, **1** a server does
+    not answer.
+    """
+
+    async def ask(shop: Shop, who: str, why: str) -> str:
+        message = CancelOrder(reason=CancelReason.CANCELLED_BY_OPERATOR, actor=who, note=why)
+        answer = await requests.cancel(shop.database, shop.client, order, message)
+        return f"cancel accepted; the order is {answer.status} now"
+
+    run_entry(lambda: asked(order, ask, actor, reason))
+
+
+#: Asks the order's workflow in somebody's name and for a reason, and says in words what it answered.
+Ask = Callable[[Shop, str, str], Awaitable[str]]
+
+
+async def asked(order_id: str, ask: Ask, actor: str | None, reason: str) -> int:
+    """Asks, and tells the answer; the exit code. Raises EntryError or BadInput."""
+    who, why = checked_actor(actor), checked_reason(reason)
+    settings = load_settings()
+    configure_logs("ERROR")
+    async with open_shop(settings) as shop:
+        await known_order(shop.database, order_id)
+        try:
+            told = await ask(shop, who, why)
+        except UpdateRefused as refusal:
+            screen().print(f"refused, {refusal.kind}: {refusal}", markup=False)
+            return EXIT_REFUSED
+        except TemporalUnavailable:
+            raise ServerUnavailable("the order gave no answer in time: type the same again, it is done once") from None
+    screen().print(told, markup=False)
+    return 0
