@@ -14,6 +14,7 @@ from runtime.measures import worker_runtime
 from runtime.schedules import ensure_schedules
 from runtime.settings import SettingsError, load_settings
 from runtime.temporal import connect
+from runtime.tracing import tracing
 from runtime.workers import running_workers
 from workflows.names import Queue
 
@@ -47,16 +48,17 @@ async def _serve(names: str, wait: bool) -> int:
     queues = _parse_queues(names)
     settings = load_settings()
     configure_logs(settings.log_level)
-    client = await connect(settings, wait=wait, runtime=worker_runtime(settings))
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    if Queue.ORDERS in queues:
-        await ensure_schedules(client, settings)
-    async with running_workers(client, settings, queues):
-        log.info("worker_ready", queues=[queue.value for queue in queues])
-        await stop.wait()
-        log.info("worker_stopping")
+    runtime, stop = worker_runtime(settings), asyncio.Event()
+    async with tracing(settings, "worker", settings.database_for(queues[0])) as plugins:
+        client = await connect(settings, wait=wait, runtime=runtime, plugins=plugins)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        if Queue.ORDERS in queues:
+            await ensure_schedules(client, settings)
+        async with running_workers(client, settings, queues):
+            log.info("worker_ready", queues=[queue.value for queue in queues])
+            await stop.wait()
+            log.info("worker_stopping")
     return 0
 
 

@@ -15,6 +15,7 @@ from adapters.database import Database
 from adapters.reviews import change_stage, close_review, close_reviews_of_dead_run, lock_order, open_review
 from adapters.steps import begun_effects, enter, stamp
 from adapters.tables import order_lines, orders
+from adapters.trace_marks import keep_trace
 from domain.errors import ContradictionError, OrderNotFound, UnknownSku
 from domain.keys import EffectKey, Step
 from domain.messages import (
@@ -128,6 +129,8 @@ class OrdersActivities:
         """
         async with self._database.begin() as connection:
             recorded = await change_stage(connection, change)
+            if change.status is OrderStatus.COMPENSATING:
+                await keep_trace(connection, change.order_id)
             if recorded.status is change.status:
                 await stamp(
                     connection,

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
 
+from adapters.tracing import note, span
 from domain.errors import GatewayProtocolError, NotServed, TransientError
 
 #: No answer that we ask for comes near it (a page of 100 intents is about 300 KB).
@@ -85,22 +87,24 @@ async def exchange(
     Raises NotServed when nothing was sent, `unavailable` when the exchange broke after that, GatewayProtocolError
     when the answer is larger than any that we ask for.
     """
-    try:
-        async with session.request(
-            method,
-            url,
-            timeout=timeout,
-            headers=headers,
-            data=data,
-            json=json_body,
-            params=params,
-            allow_redirects=False,
-        ) as response:
-            return Answer(response.status, await _read(response), response.headers)
-    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-        raise NotServed(type(error).__name__) from None
-    except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
-        raise unavailable(type(error).__name__) from None
+    with span(f"provider {method.upper()}", path=urlsplit(url).path):
+        try:
+            async with session.request(
+                method,
+                url,
+                timeout=timeout,
+                headers=headers,
+                data=data,
+                json=json_body,
+                params=params,
+                allow_redirects=False,
+            ) as response:
+                note(status=response.status)
+                return Answer(response.status, await _read(response), response.headers)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotServed(type(error).__name__) from None
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            raise unavailable(type(error).__name__) from None
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

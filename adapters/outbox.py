@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.tables import outbox
+from adapters.tracing import in_trace_of, span
 from domain.events import EventType, OrderEvent, event_id
 
 #: Where a relay listens (a speed-up over polling). The payload is the order's id.
@@ -41,6 +42,11 @@ async def append_event(connection: AsyncConnection, event: OrderEvent, *, correl
 
     Idempotent by the event's id: the fact that is already there stays as it was told.
     """
+    with in_trace_of(event.subject), span(f"event {event.type}", order_id=event.subject):
+        await _append(connection, event, correlation_id)
+
+
+async def _append(connection: AsyncConnection, event: OrderEvent, correlation_id: str) -> None:
     row = insert(outbox).values(
         event_id=event.id,
         order_id=event.subject,

@@ -5,11 +5,12 @@ Starts, and takes orders in, while Temporal is down; answers 503 while the datab
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 from aiohttp import web
+from temporalio.client import Plugin
 
 from adapters.database import Database
 from api.app import Apps, build_apps
@@ -20,6 +21,7 @@ from runtime.entry import EntryError, run_entry
 from runtime.logs import configure_logs
 from runtime.settings import Settings, load_settings
 from runtime.temporal import connect_lazily
+from runtime.tracing import tracing
 
 #: Requests under way may take this long to end when the process is told to stop: all of their time (`api.edge`).
 SHUTDOWN_SECONDS = 10
@@ -37,7 +39,9 @@ async def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        needs = await stack.enter_async_context(dependencies(settings))
+        traced = tracing(settings, "api", settings.database_for("orders"))
+        plugins = await stack.enter_async_context(traced)
+        needs = await stack.enter_async_context(dependencies(settings, plugins))
         apps = build_apps(needs)
         await stack.enter_async_context(serve(apps, host, settings))
         log.info("api_listening", http_port=settings.http_port, ops_port=settings.ops_port)
@@ -47,12 +51,12 @@ async def main() -> int:
 
 
 @asynccontextmanager
-async def dependencies(settings: Settings) -> AsyncIterator[Deps]:
+async def dependencies(settings: Settings, plugins: Sequence[Plugin] = ()) -> AsyncIterator[Deps]:
     """The process's dependencies, none of which has to answer yet. Raises SettingsError when one is not named."""
     database, inventory, loyalty = (
         Database(settings.database_for(party), application="api") for party in ("orders", "inventory", "loyalty")
     )
-    client = await connect_lazily(settings)
+    client = await connect_lazily(settings, plugins)
     metrics = Metrics()
     starts = DirectStarts(database, client, metrics)
     for name in ("stripe_webhook_secrets", "courier_webhook_secrets"):

@@ -1,5 +1,6 @@
 """The shopper's routes: take an order, show it, cancel it."""
 
+import time
 from typing import Annotated
 
 import structlog
@@ -7,6 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from adapters.orders import accept_order, read_order, read_timeline
+from adapters.tracing import trace_accepted
 from api.bodies import actor, idempotency_key, path_id, read_body, required_idempotency_key
 from api.deps import deps
 from api.edge import correlation_id
@@ -54,7 +56,7 @@ class CancelRequest(BaseModel):
 
 async def post_order(request: web.Request) -> web.Response:
     """Takes the order in; its saga starts after the answer. 202 at first, 200 when the key brings the same again."""
-    needs = deps(request)
+    needs, began_ns = deps(request), time.time_ns()
     try:
         key = required_idempotency_key(request)
         order = await read_body(request, OrderRequest)
@@ -76,6 +78,7 @@ async def post_order(request: web.Request) -> web.Response:
     needs.metrics.intake.labels("replayed" if accepted.replayed else "accepted").inc()
     log.info("order_accepted", order_id=accepted.order_id, replayed=accepted.replayed)
     if not accepted.replayed:
+        trace_accepted(accepted.order_id, began_ns)
         needs.starts.offer(accepted.order_id)
     links = _links(accepted.order_id, needs.settings)
     return json_response(

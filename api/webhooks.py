@@ -13,6 +13,7 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from adapters.inbox import IncomingEvent, store_event
+from adapters.tracing import in_trace_of, span
 from api.bodies import parse_json, read_bytes
 from api.deps import deps
 from api.operations import Header, Operation, json_response
@@ -51,8 +52,9 @@ async def _receive(request: web.Request, source: str, header: str, secrets: Sequ
         raw = await read_bytes(request)
         verify(raw, request.headers.get(header, ""), secrets, now=time.time())
         event = _READERS[source](_object(parse_json(raw)))
-        async with needs.database.begin() as connection:
-            stored = await store_event(connection, event)
+        with in_trace_of(event.order_id), span("receive_webhook", event_id=event.event_id, type=event.type):
+            async with needs.database.begin() as connection:
+                stored = await store_event(connection, event)
     except SignatureRefused as refusal:
         counted.labels(source, refusal.outcome).inc()
         log.warning("webhook_refused", source=source, why=refusal.outcome)

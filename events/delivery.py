@@ -28,6 +28,7 @@ from adapters.inbox import (
     settle,
 )
 from adapters.temporal import answering_within
+from adapters.tracing import in_trace_of, span
 from domain.messages import MoneyInput, PaymentUpdated
 from domain.order import CLOSED_STATUSES, ShipmentStatus
 from events.loop import run_loop, side_by_side
@@ -157,7 +158,8 @@ async def deliver_waiting(database: Database, client: Client) -> int:
 
     async def signal(event: WaitingEvent) -> Verdict:
         verdict = judge(event)
-        return await signal_payment(client, event) if verdict is Verdict.SIGNAL else verdict
+        with in_trace_of(event.order_id), span("deliver_webhook", event_id=event.event_id, type=event.type):
+            return await signal_payment(client, event) if verdict is Verdict.SIGNAL else verdict
 
     async with database.begin() as connection:
         events = await claim_waiting(connection, BATCH)

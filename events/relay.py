@@ -23,6 +23,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from adapters.database import Database
 from adapters.outbox import CHANNEL, OutboxRow, claim_submitted, mark_failed, mark_published
 from adapters.temporal import TemporalUnavailable, answering_within
+from adapters.tracing import in_trace_of, span
 from domain.messages import OrderInput
 from domain.money import format_minor
 from domain.order import OrderStatus
@@ -97,7 +98,8 @@ async def publish_submitted(database: Database, client: Client, *, order_id: str
 
     async def start(row: OutboxRow) -> None:
         facts = {name: row.data[name] for name in ("customer_id", "total", "currency")}
-        await start_order(client, row.order_id, **facts)
+        with in_trace_of(row.order_id), span("start_order", order_id=row.order_id):
+            await start_order(client, row.order_id, **facts)
 
     async with database.begin() as connection:
         rows = await claim_submitted(connection, BATCH, order_id=order_id)

@@ -29,6 +29,10 @@ class Settings(BaseSettings):
 
     orders_home: Path = Path(".local")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    #: Where traces go, as OTLP over HTTP; None: nothing is traced.
+    otel_exporter_otlp_endpoint: str | None = None
+    #: The share of orders whose traces are kept; those of undone orders always are.
+    otel_traces_sampler_arg: float = Field(default=1, ge=0, le=1)
     auth_mode: Literal["open"] = "open"
     open_beyond_loopback: bool = False
 

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from runtime.settings import Settings
 from workflows.names import Queue
 
-_COMMON = frozenset({"log_level", "temporal_address", "temporal_namespace"})
+_COMMON = frozenset({"log_level", "temporal_address", "temporal_namespace"}) | {
+    "otel_exporter_otlp_endpoint",
+    "otel_traces_sampler_arg",
+}
 _WORKER = _COMMON | {"worker_metrics_port", "bind_host", "auth_mode", "open_beyond_loopback"}
 
 #: By process: every setting that it reads. `ORDERS_HOME` is not among them: the file with everybody's secrets is there.

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from functools import cache
 
 from google.protobuf.duration_pb2 import Duration
@@ -9,7 +10,7 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.namespace.v1 import NamespaceConfig
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
-from temporalio.client import Client
+from temporalio.client import Client, Plugin
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import LoggingConfig, LoggingFormat, Runtime, TelemetryConfig, TelemetryFilter
@@ -27,7 +28,9 @@ PROFILE_VARIABLES = ("TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 RETENTION_DAYS = 30
 
 
-async def connect(settings: Settings, *, wait: bool = False, runtime: Runtime | None = None) -> Client:
+async def connect(
+    settings: Settings, *, wait: bool = False, runtime: Runtime | None = None, plugins: Sequence[Plugin] = ()
+) -> Client:
     """A client whose messages are pydantic models. `runtime`: the process's own, where it is not the usual one.
 
     Raises ServerUnavailable when the server does not answer within GIVE_UP_SECONDS or does not know the namespace;
@@ -37,7 +40,7 @@ async def connect(settings: Settings, *, wait: bool = False, runtime: Runtime | 
     delay = 0.2
     while True:
         try:
-            return await _connect(config, runtime or _runtime())
+            return await _connect(config, runtime or _runtime(), plugins)
         except ServerUnavailable:
             if not wait:
                 raise
@@ -45,14 +48,16 @@ async def connect(settings: Settings, *, wait: bool = False, runtime: Runtime | 
         delay = min(delay * 2, 5)
 
 
-async def connect_lazily(settings: Settings) -> Client:
+async def connect_lazily(settings: Settings, plugins: Sequence[Plugin] = ()) -> Client:
     """A client that connects with its first call: for a process that has work to do while Temporal is down.
 
     Raises SettingsError when no address is known or the settings are wrong.
     """
     config = connect_config(settings)
     try:
-        return await Client.connect(**config, data_converter=pydantic_data_converter, runtime=_runtime(), lazy=True)
+        return await Client.connect(
+            **config, data_converter=pydantic_data_converter, runtime=_runtime(), plugins=plugins, lazy=True
+        )
     except ValueError as error:
         raise SettingsError(f"TEMPORAL_ADDRESS is wrong: {error}") from None
 
@@ -94,11 +99,13 @@ async def keep_histories(client: Client) -> None:
     await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=client.namespace, config=config))
 
 
-async def _connect(config: ClientConnectConfig, runtime: Runtime) -> Client:
+async def _connect(config: ClientConnectConfig, runtime: Runtime, plugins: Sequence[Plugin]) -> Client:
     address, namespace = config["target_host"], config.get("namespace", "default")
     try:
         async with asyncio.timeout(GIVE_UP_SECONDS):
-            client = await Client.connect(**config, data_converter=pydantic_data_converter, runtime=runtime)
+            client = await Client.connect(
+                **config, data_converter=pydantic_data_converter, runtime=runtime, plugins=plugins
+            )
             await _check_namespace(client, namespace)
             return client
     except ValueError as error:

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "events": frozenset({"domain", "adapters", "workflows.names"}),
     "api": frozenset(
         {"domain", "adapters", "workflows.names", "events.relay", "events.requests"}
-        | {"runtime.entry", "runtime.links", "runtime.logs", "runtime.settings", "runtime.temporal"}
+        | {"runtime.entry", "runtime.links", "runtime.logs", "runtime.settings", "runtime.temporal", "runtime.tracing"}
     ),
     "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "events.requests", "runtime"}),
     # What every process does at its start.
@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     ),
     "runtime.stack": frozenset({"migrations", "workflows.names"}),
     "runtime.seed": frozenset({"adapters"}),
+    "runtime.tracing": frozenset({"adapters.trace_marks", "adapters.tracing"}),
     "runtime.proof": frozenset({"domain", "adapters", "events.runs", "workflows.names"}),
 }
 

@@ -1,10 +1,11 @@
 """A Temporal server that skips time, and shops on it."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
+from temporalio.client import Plugin
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.runtime import Runtime
 from temporalio.testing import WorkflowEnvironment
@@ -24,10 +25,10 @@ DYNAMIC_CONFIG = (
 )
 
 
-async def start_environment(runtime: Runtime | None = None) -> WorkflowEnvironment:
+async def start_environment(runtime: Runtime | None = None, plugins: Sequence[Plugin] = ()) -> WorkflowEnvironment:
     """A server on which waits of workflows take no time. The task queues are its own.
 
-    `runtime`: where its clients and workers measure.
+    `runtime`: where its clients and workers measure. `plugins`: of its clients.
     """
     return await WorkflowEnvironment.start_time_skipping_v2(
         dev_server_existing_path=str(Path(sys.executable).parent / "temporal"),
@@ -36,6 +37,7 @@ async def start_environment(runtime: Runtime | None = None) -> WorkflowEnvironme
         dev_server_extra_args=[word for setting in DYNAMIC_CONFIG for word in ("--dynamic-config-value", setting)],
         dev_server_log_level="error",
         runtime=runtime,
+        plugins=plugins,
     )
 
 
