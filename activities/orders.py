@@ -12,17 +12,21 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio import activity
 
 from adapters.database import Database
+from adapters.outbox import append_event
+from adapters.payments import is_refunded
 from adapters.reviews import change_stage, close_review, close_reviews_of_dead_run, lock_order, open_review
 from adapters.steps import begun_effects, enter, stamp
 from adapters.tables import order_lines, orders
 from adapters.trace_marks import keep_trace
 from domain.errors import ContradictionError, OrderNotFound, UnknownSku
+from domain.events import RefundFacts, refund_event
 from domain.keys import EffectKey, Step
 from domain.messages import (
     OpenedOrder,
     OrderInput,
     ParkClosed,
     ParkedStep,
+    RefundRecorded,
     ReviewDecided,
     Screening,
     StatusChange,
@@ -169,6 +173,21 @@ class OrdersActivities:
                 raise ContradictionError(str(key))
             await stamp(connection, key, StepState.DONE, attempt=activity.info().attempt)
         return recorded
+
+    @activity.defn
+    async def record_refund(self, refund: RefundRecorded) -> StatusRecorded:
+        """`PaymentRefunded`, and with the last of the money REFUNDED with `OrderRefunded`.
+
+        Idempotent by the events' ids and by the stage. Raises OrderNotFound.
+        """
+        async with self._database.begin() as connection:
+            row = await lock_order(connection, refund.order_id)
+            facts = RefundFacts.model_validate({**row, **refund.model_dump()})
+            await append_event(connection, refund_event(facts), correlation_id=row["correlation_id"])
+            if not await is_refunded(connection, refund.order_id):
+                return StatusRecorded(status=OrderStatus(row["stage"]))
+            change = StatusChange(order_id=refund.order_id, status=OrderStatus.REFUNDED, actor=refund.actor)
+            return await change_stage(connection, change)
 
     @activity.defn
     async def park_step(self, parked: ParkedStep) -> None:

@@ -39,8 +39,8 @@ from domain.errors import (
     StepFenced,
 )
 from domain.keys import EffectKey, Step
-from domain.messages import MoneyInput, PaymentView, StepInput
-from domain.order import UNDONE_STATUSES, CancelReason, PaymentStatus, StepState
+from domain.messages import PaymentView, StepInput
+from domain.order import CancelReason, PaymentStatus, StepState
 
 #: How often the intent may have moved on while one release deals with it: hold, capture, refund, and some to spare.
 ROUNDS = 5
@@ -141,7 +141,7 @@ class PaymentsActivities:
         Idempotent by the intent's state and by the list of its refunds. Harmless when nothing was there. Raises
         PaymentServiceUnavailable while the intent still processes, RefundFailed when a refund came back.
         """
-        return await self._release(step.order_id, step.revision)
+        return await self.give_back(step.order_id, step.revision)
 
     @activity.defn
     async def abandon_payment(self, step: StepInput) -> PaymentView:
@@ -174,30 +174,26 @@ class PaymentsActivities:
                 await stamp(connection, key, StepState.DONE if ended else StepState.REFUSED, reason=reason)
         return view
 
-    @activity.defn
-    async def settle_late_money(self, money: MoneyInput) -> PaymentView:
-        """Money on an intent whose order is closed: given back when the order was undone, else only recorded.
-
-        Idempotent as `release_payment`, whose keys it shares: both together give the money back once. An intent that is
-        not this order's own is left alone; one that names the order becomes its own where our books have none, since
-        they were restored to an older time.
-        """
+    async def give_back(self, order_id: str, revision: int) -> PaymentView:
+        """`release_payment`, for whoever has an order to undo: also long after its saga."""
+        forward, undo = _forward(order_id), EffectKey(order_id, Step.RELEASE_PAYMENT, revision=revision)
         async with self._database.begin() as connection:
-            terms = await read_terms(connection, money.order_id)
-        intent_id = terms.intent_id or await self._adopted(money)
-        if intent_id != money.intent_id:
-            return PaymentView(status=PaymentStatus.NONE)
-        if terms.order_status in UNDONE_STATUSES:
-            return await self._release(money.order_id, money.revision)
-        return await self._look_up(_forward(money.order_id), intent_id)
+            await enter(connection, forward)
+            intent_id = (await read_terms(connection, order_id)).intent_id
+            await stamp(connection, forward, StepState.UNDONE, provider_reference=intent_id)
+            await _intend(connection, undo, intent_id)
+        view = PaymentView(status=PaymentStatus.NONE)
+        if intent_id is not None:
+            async with self._asking(undo):
+                view = await self._give_back(intent_id, forward, undo)
+        if view.status is not PaymentStatus.REFUND_PENDING:
+            async with self._database.begin() as connection:
+                await stamp(connection, undo, StepState.DONE, provider_reference=intent_id)
+        return view
 
-    async def _adopted(self, money: MoneyInput) -> str | None:
-        intent = await self._gateway.read_intent(money.intent_id)
-        if intent.order_id != money.order_id:
-            return None
-        async with self._database.begin() as connection:
-            await enter(connection, _forward(money.order_id))
-            return await store_intent(connection, money.order_id, intent)
+    async def look_up(self, order_id: str, intent_id: str) -> PaymentView:
+        """What the gateway says of an intent, recorded, whatever its terms are."""
+        return await self._look_up(_forward(order_id), intent_id)
 
     async def _own_intent(self, key: EffectKey, terms: Terms) -> Intent:
         """The order's stored intent; a new one is stored first, unless the release has been here."""
@@ -219,22 +215,6 @@ class PaymentsActivities:
                 await self._gateway.cancel_intent(intent.id, f"{key}:cancel")
             raise
         return intent if stored == intent.id else await self._gateway.read_intent(stored)
-
-    async def _release(self, order_id: str, revision: int) -> PaymentView:
-        forward, undo = _forward(order_id), EffectKey(order_id, Step.RELEASE_PAYMENT, revision=revision)
-        async with self._database.begin() as connection:
-            await enter(connection, forward)
-            intent_id = (await read_terms(connection, order_id)).intent_id
-            await stamp(connection, forward, StepState.UNDONE, provider_reference=intent_id)
-            await _intend(connection, undo, intent_id)
-        view = PaymentView(status=PaymentStatus.NONE)
-        if intent_id is not None:
-            async with self._asking(undo):
-                view = await self._give_back(intent_id, forward, undo)
-        if view.status is not PaymentStatus.REFUND_PENDING:
-            async with self._database.begin() as connection:
-                await stamp(connection, undo, StepState.DONE, provider_reference=intent_id)
-        return view
 
     async def _give_back(self, intent_id: str, forward: EffectKey, undo: EffectKey) -> PaymentView:
         """Asks the gateway until nothing is held and nothing is owed, or a refund is on its way."""

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.payments import UNSETTLED
 from adapters.tables import orders, payments, shipments, webhook_inbox
 from domain.order import OrderStatus, ShipmentStatus
 
@@ -118,7 +119,12 @@ async def claim_waiting(connection: AsyncConnection, limit: int) -> list[Waiting
             own.c.intent_id.label("own_intent"),
             owner.c.order_id.label("owner"),
             func.coalesce(
-                and_(orders.c.status == OrderStatus.CONFIRMED, own.c.captured == own.c.amount), false()
+                and_(
+                    orders.c.status == OrderStatus.CONFIRMED,
+                    own.c.captured == own.c.amount,
+                    own.c.status.not_in(UNSETTLED),
+                ),
+                false(),
             ).label("settled"),
         )
         .select_from(inbox)

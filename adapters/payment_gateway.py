@@ -14,7 +14,7 @@ import stripe
 
 from adapters.holds import BeforeEffect, let_pass
 from adapters.http import Answer, ProviderRequestRefused, client_timeout, exchange, plain_code, require_served
-from adapters.stripe_answers import Intent, Refund, parse_intent, parse_refund, refusal_for
+from adapters.stripe_answers import Dispute, Intent, Refund, parse_dispute, parse_intent, parse_refund, refusal_for
 from domain.errors import (
     AuthorizationExpired,
     CardDeclined,
@@ -132,6 +132,7 @@ class PaymentGateway:
         )
         self._intents = client.v1.payment_intents
         self._refunds = client.v1.refunds
+        self._disputes = client.v1.disputes
 
     async def create_intent(self, order_id: str, amount: int, currency: str, payment_method: str, key: str) -> Intent:
         """The intent under this key: made now and unconfirmed (it moves no money), or made before and read again.
@@ -180,6 +181,10 @@ class PaymentGateway:
         """All refunds on the intent, whoever made them. The list is immediate, unlike Search."""
         items = _items(self._refunds.list_async, payment_intent=intent_id)
         return [parse_refund(item) async for item in items]
+
+    async def list_disputes(self, intent_id: str) -> list[Dispute]:
+        """All disputes about the intent's charges, open and closed."""
+        return [parse_dispute(item) async for item in _items(self._disputes.list_async, payment_intent=intent_id)]
 
     async def list_intents(self, *, since: datetime | None = None, after: str | None = None) -> AsyncIterator[Intent]:
         """Every intent of the account, or made `since` then, newest first, page by page (for the books).

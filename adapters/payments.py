@@ -67,6 +67,9 @@ _RANKS = {
 #: Stripe's words for a hold that ran out.
 _EXPIRED = frozenset({"automatic", "expired"})
 
+#: Captured money that is disputed, or that the gateway does not know of any more.
+UNSETTLED = frozenset({PaymentStatus.DISPUTED, PaymentStatus.UNKNOWN})
+
 _REFUND_RANKS = {RefundStatus.PENDING: 0, RefundStatus.SUCCEEDED: 1, RefundStatus.FAILED: 2}
 
 
@@ -146,7 +149,9 @@ async def record_reading(
     refunded, pending = await _record_refunds(connection, order_id, intent, found_refunds)
     status = _status(PaymentStatus(row.status), intent, authorized)
     if captured:
-        status = _captured_status(captured, refunded, pending)
+        recorded = PaymentStatus(row.status)
+        # What people must clear up, a reading of the intent alone does not.
+        status = recorded if recorded in UNSETTLED else captured_status(captured, refunded, pending)
     if authorized:
         await _move(connection, order_id, intent, key=f"{order_id}:authorized", kind="authorized", amount=authorized)
     if captured:
@@ -186,6 +191,14 @@ def view_of(intent: Intent, payment: Payment) -> PaymentView:
     )
 
 
+async def is_refunded(connection: AsyncConnection, order_id: str) -> bool:
+    """Whether all that was captured has arrived back."""
+    found = select(payments.c.order_id).where(
+        payments.c.order_id == order_id, payments.c.captured > 0, payments.c.refunded == payments.c.captured
+    )
+    return bool((await connection.execute(select(found.exists()))).scalar_one())
+
+
 async def authorize_refund(connection: AsyncConnection, order_id: str, retry: str, failed: int) -> int:
     """Which refund of the order this retry by an operator may make: the one after the `failed` that are known now.
 
@@ -208,7 +221,8 @@ def _status(recorded: PaymentStatus, intent: Intent, authorized: int) -> Payment
     return told if _RANKS.get(told, 0) >= _RANKS.get(recorded, 0) else recorded
 
 
-def _captured_status(captured: int, refunded: int, pending: bool) -> PaymentStatus:
+def captured_status(captured: int, refunded: int, pending: bool) -> PaymentStatus:
+    """What captured money is by the refunds alone."""
     if pending:
         return PaymentStatus.REFUND_PENDING
     return PaymentStatus.REFUNDED if refunded >= captured else PaymentStatus.CAPTURED
@@ -220,7 +234,7 @@ async def _record_refunds(
     """What is refunded by now, and whether a refund is still pending."""
     query = select(refunds).where(refunds.c.order_id == order_id, refunds.c.intent_id == intent.id)
     rows = await connection.execute(query)
-    known = {row.refund_key: (RefundStatus(row.status), int(row.amount)) for row in rows}
+    known = {row.refund_key: (RefundStatus(row.status), int(row.amount)) for row in rows if row.status != "requested"}
     for refund in found:
         before = known[refund.refund_key][0] if refund.refund_key in known else None
         if before is not None and _REFUND_RANKS[refund.status] <= _REFUND_RANKS[before]:
@@ -237,7 +251,11 @@ async def _record_refunds(
         await connection.execute(
             row.on_conflict_do_update(
                 index_elements=["refund_key"],
-                set_={"status": row.excluded.status, "updated_at": func.clock_timestamp()},
+                set_={
+                    "status": row.excluded.status,
+                    "provider_reference": row.excluded.provider_reference,
+                    "updated_at": func.clock_timestamp(),
+                },
             )
         )
         if refund.status is RefundStatus.SUCCEEDED:

@@ -67,6 +67,21 @@ class Refund:
     intent_id: str | None = None
 
 
+@dataclass(frozen=True)
+class Dispute:
+    """One reading of a dispute. `won`: the money stays ours; `closed`: the bank has decided."""
+
+    id: str
+    amount: int
+    won: bool
+    closed: bool
+
+
+#: Stripe, "The dispute object": every other status is open.
+_CLOSED_DISPUTES = frozenset({"won", "lost", "warning_closed", "prevented"})
+_LOST_DISPUTE = "lost"
+
+
 _REFUND_STATUSES = {
     "pending": RefundStatus.PENDING,
     "requires_action": RefundStatus.PENDING,
@@ -111,6 +126,14 @@ def parse_refund(body: object) -> Refund:
     return Refund(
         identity, status, _number(data, "amount"), refund_key, intent_id if isinstance(intent_id, str) else None
     )
+
+
+def parse_dispute(body: object) -> Dispute:
+    """Raises GatewayProtocolError when this is no dispute that we understand."""
+    data = _an_object(body, "dispute")
+    status = _text(data, "status")
+    closed = status in _CLOSED_DISPUTES
+    return Dispute(_text(data, "id"), _number(data, "amount"), closed and status != _LOST_DISPUTE, closed)
 
 
 def refusal_for(error: Mapping[str, object]) -> type[Refusal]:

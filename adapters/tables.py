@@ -342,6 +342,8 @@ refunds = Table(
     Column("provider_reference", Text),
     Column("actor", Text, nullable=False, server_default="system"),
     Column("reason", Text),
+    # What the operator asked for; null: all that was left, or nobody asked.
+    Column("asked_amount", BigInteger),
     _at("created_at"),
     _at("updated_at"),
     CheckConstraint("amount > 0", name="amount"),

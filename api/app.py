@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from api import health, openapi, ops, orders, webhooks
+from api import health, openapi, ops, orders, refunds, webhooks
 from api.bodies import LARGEST_BODY_BYTES
 from api.deps import DEPS, Deps
 from api.edge import edge
 from api.operations import Operation
 
 SHOPPER_OPERATIONS = (*orders.OPERATIONS, *webhooks.OPERATIONS, *health.OPERATIONS)
-OPERATOR_OPERATIONS = (*ops.OPERATIONS, *health.OPERATIONS, health.METRICS)
+OPERATOR_OPERATIONS = (*ops.OPERATIONS, *refunds.OPERATIONS, *health.OPERATIONS, health.METRICS)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ async def post_redrive(request: web.Request) -> web.Response:
         step=body.step, action=body.action, actor=actor(request, "operator"), reason=body.reason, item=body.item
     )
     order = await _order(request)
-    await redrive(deps(request).client, order.order_id, order.payment.id, message, key=idempotency_key(request))
+    await redrive(deps(request).client, order, message, key=idempotency_key(request))
     return await _accepted(request, "redrive_step", message)
 
 

@@ -145,6 +145,14 @@ class RefundFailed(ContradictionError):
     """A refund of ours ended as failed at the provider: the shopper's money is still owed."""
 
 
+class PaymentDisputed(ContradictionError):
+    """The shopper's bank disputes a captured payment, or has taken it back for one."""
+
+
+class CaptureContradicted(ContradictionError):
+    """The gateway said that the money was taken, and now says that it is not there."""
+
+
 class StepFenced(ContradictionError):
     """A forward attempt arrived after its undo: it must not take effect."""
 

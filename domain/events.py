@@ -19,6 +19,7 @@ class EventType(StrEnum):
     ORDER_CANCELLED = "OrderCancelled"
     ORDER_REJECTED = "OrderRejected"
     ORDER_REFUNDED = "OrderRefunded"
+    PAYMENT_REFUNDED = "PaymentRefunded"
 
 
 #: The stage that each fact announces. An order gets one of the first three, once.
@@ -45,6 +46,18 @@ class OrderFacts(BaseModel):
     reason: CancelReason | None = None
 
 
+class RefundFacts(BaseModel):
+    """CloudEvents `data` of one refund that arrived. Amounts in smallest units."""
+
+    model_config = ConfigDict(frozen=True)
+
+    order_id: str
+    customer_id: str
+    refund_id: str
+    currency: str
+    amount: int
+
+
 class OrderEvent(BaseModel):
     """One event about one order (`subject`)."""
 
@@ -53,7 +66,7 @@ class OrderEvent(BaseModel):
     id: str
     type: EventType
     subject: str
-    data: OrderFacts
+    data: OrderFacts | RefundFacts
 
 
 def event_id(order_id: str, type_: EventType) -> str:
@@ -64,3 +77,10 @@ def event_id(order_id: str, type_: EventType) -> str:
 def order_event(type_: EventType, facts: OrderFacts) -> OrderEvent:
     """The event under its id."""
     return OrderEvent(id=event_id(facts.order_id, type_), type=type_, subject=facts.order_id, data=facts)
+
+
+def refund_event(facts: RefundFacts) -> OrderEvent:
+    """One refund's event: an order may have several, each told once."""
+    type_ = EventType.PAYMENT_REFUNDED
+    identity = f"{event_id(facts.order_id, type_)}:{facts.refund_id}"
+    return OrderEvent(id=identity, type=type_, subject=facts.order_id, data=facts)

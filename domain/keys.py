@@ -6,6 +6,7 @@ idempotency key at the gateway, the reference at the courier.
 
 import base64
 import hashlib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,10 +38,17 @@ class Step(StrEnum):
     RELEASE_PAYMENT = "release_payment"
     CANCEL_SHIPMENT = "cancel_shipment"
     SETTLE_LATE_MONEY = "settle_late_money"
+    OPEN_REFUND = "open_refund"
+    REFUND_PAYMENT = "refund_payment"
+    RECORD_REFUND = "record_refund"
     RECORD_STATUS = "record_status"
     RECORD_DECISION = "record_decision"
     PARK_STEP = "park_step"
     CLOSE_PARK = "close_park"
+
+
+#: What can stand in a key, a workflow's id and a metadata field as it is.
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,13 @@ def shipment_reference(order_id: str, warehouse: str) -> str:
     return f"{order_id}:{warehouse}"
 
 
+def refund_id_for(idempotency_key: str) -> str:
+    """The name of an operator's refund within its order: the key itself where it is short and plain, else its hash."""
+    if _PLAIN.fullmatch(idempotency_key):
+        return idempotency_key
+    return base64.b32encode(hashlib.sha256(idempotency_key.encode()).digest()[:15]).decode().lower()
+
+
 #: Where an order can stand still until somebody or something moves it: each has its row in docs/operating.md.
 PARKING = tuple(
     step
@@ -79,6 +94,8 @@ PARKING = tuple(
         Step.ABANDON_PAYMENT,
         Step.RECORD_STATUS,
         Step.RECORD_DECISION,
+        Step.OPEN_REFUND,
+        Step.RECORD_REFUND,
         Step.PARK_STEP,
         Step.CLOSE_PARK,
     }

@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from domain.keys import Step
-from domain.order import CancelReason, OrderStatus, ParkKind, PaymentStatus, RedriveAction
+from domain.order import CancelReason, OrderStatus, ParkKind, PaymentStatus, RedriveAction, RefundRefusal
 from domain.policy import OrderPolicy
 
 
@@ -92,6 +92,8 @@ class PaymentView(_Message):
     captured: int = 0
     refunded: int = 0
     reason: CancelReason | None = None
+    #: The order's newest refund by an operator, by its name: its workflow wants to know of news, if it still runs.
+    refund_under_way: str | None = None
 
 
 class ShipmentBooked(_Message):
@@ -163,6 +165,10 @@ class ParkClosed(_Message):
     action: RedriveAction
     since: datetime
     reason: str | None = None
+
+
+#: What only repeats that a payment went well: nothing new for an order whose whole amount is captured.
+GOOD_NEWS = frozenset({"payment_intent.amount_capturable_updated", "payment_intent.succeeded"})
 
 
 class PaymentUpdated(_Message):
@@ -241,9 +247,43 @@ class TimelineEntry(_Message):
     state: str
 
 
+class RefundAsked(_Message):
+    """An operator's refund, by its name within the order. `amount` None: all that is left."""
+
+    refund_id: str
+    amount: int | None
+    actor: str
+    reason: str
+
+
 class MoneyInput(_Message):
-    """Starts `MoneyWorkflow`: money moved on this intent after its order's saga had ended."""
+    """Starts `MoneyWorkflow`: money moved on this intent after its saga had ended, or an operator gives some back."""
 
     order_id: str
     intent_id: str
     revision: int = 1
+    refund: RefundAsked | None = None
+
+
+class RefundOpened(_Message):
+    """The answer to an operator's refund: its amount, or why there is none. `asked` is what was asked under its key."""
+
+    amount: int = 0
+    refusal: RefundRefusal | None = None
+    left: int = 0
+    asked: RefundAsked | None = None
+
+
+class RefundView(_Message):
+    """Where one refund stands at the provider: `pending` is neither yes nor no."""
+
+    pending: bool
+
+
+class RefundRecorded(_Message):
+    """A refund that the provider has carried out. With the last of the money the order is REFUNDED."""
+
+    order_id: str
+    refund_id: str
+    amount: int
+    actor: str

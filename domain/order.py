@@ -99,6 +99,16 @@ class RedriveAction(StrEnum):
     SKIP = "skip"
 
 
+class RefundRefusal(StrEnum):
+    """Why an operator's refund is not begun. Nothing has moved then."""
+
+    NOT_CONFIRMED = "not-confirmed"
+    DISPUTED = "disputed"
+    CONTRADICTED = "capture-contradicted"
+    REFUND_OPEN = "refund-open"
+    ABOVE_REST = "above-rest"
+
+
 _S = OrderStatus
 
 #: The stages an order can be parked in: NEEDS_REVIEW covers one of them and returns to it.

@@ -29,7 +29,7 @@ from adapters.inbox import (
 )
 from adapters.temporal import answering_within
 from adapters.tracing import in_trace_of, span
-from domain.messages import MoneyInput, PaymentUpdated
+from domain.messages import GOOD_NEWS, MoneyInput, PaymentUpdated
 from domain.order import CLOSED_STATUSES, ShipmentStatus
 from events.loop import run_loop, side_by_side
 from workflows.names import Queue, money_workflow_id, order_workflow_id
@@ -43,9 +43,6 @@ PRUNE_EVERY_SECONDS = 3600
 #: Rows of one transaction, which is over in well under a second.
 PRUNE_BATCH = 1000
 PRUNE_SECONDS = 10
-
-#: What only repeats that a payment went well: nothing new for an order whose whole amount is captured.
-GOOD_NEWS = frozenset({"payment_intent.amount_capturable_updated", "payment_intent.succeeded"})
 
 SHIPMENT_EVENTS = {
     "shipment.dispatched": ShipmentStatus.DISPATCHED,

@@ -7,6 +7,7 @@ from typing import Any
 from temporalio.client import Client
 
 from activities.inventory import InventoryActivities
+from activities.late_money import LateMoneyActivities
 from activities.loyalty import LoyaltyActivities
 from activities.orders import OrdersActivities
 from activities.payments import PaymentsActivities
@@ -53,6 +54,7 @@ async def open_party(
                     orders.record_status,
                     orders.record_decision,
                     orders.confirm_order,
+                    orders.record_refund,
                     orders.park_step,
                     orders.close_park,
                     books.begin_run,
@@ -82,13 +84,16 @@ async def open_party(
                 )
                 stack.push_async_callback(gateway.close)
                 payments = PaymentsActivities(database, gateway)
+                late = LateMoneyActivities(database, gateway, payments)
                 yield [
                     payments.authorize_payment,
                     payments.read_payment,
                     payments.abandon_payment,
                     payments.capture_payment,
                     payments.release_payment,
-                    payments.settle_late_money,
+                    late.settle_late_money,
+                    late.open_refund,
+                    late.refund_payment,
                     GatewayBooksActivities(database, gateway).read_gateway_books,
                 ]
             case Queue.SHIPPING:

@@ -34,8 +34,12 @@ class GatewayControl:
         return self._change(request.match_info["id"], lambda intent: intent.authenticate(outcome, now))
 
     async def force(self, request: web.Request) -> web.Response:
-        """`{status: requires_capture|succeeded}`: money moves against all rules, on a cancelled intent too."""
-        status = _one_of(await read_object(request), "status", ("requires_capture", "succeeded"))
+        """`{status: requires_capture|succeeded|requires_payment_method}`: money moves against all rules.
+
+        On a cancelled intent it is held or taken after all; `requires_payment_method` takes a capture back as failed.
+        """
+        allowed = ("requires_capture", "succeeded", "requires_payment_method")
+        status = _one_of(await read_object(request), "status", allowed)
         now = self._gateway.clock.now()
         return self._change(request.match_info["id"], lambda intent: intent.force(status, now))
 
@@ -52,6 +56,9 @@ class GatewayControl:
     async def send_event(self, request: web.Request) -> web.Response:
         """`{type, intent, overrides?, secret?, offset_seconds?, event_id?}`: a signed event, true or not.
 
+        A dispute that it tells of is made true: `charge.dispute.created` opens it, `charge.dispute.closed` decides it,
+        `overrides: {status: won}` in the shop's favour.
+
         The answer is `{id, status}` with the endpoint's first answer. With a secret or an offset of its own the event
         is a forgery: sent once, and the endpoint is not blamed for refusing it.
         """
@@ -65,7 +72,7 @@ class GatewayControl:
             raise bad_request("overrides is an object, offset_seconds a whole number")
         if any(value is not None and not isinstance(value, str) for value in (secret, event_id)):
             raise bad_request("secret and event_id are strings")
-        about, order_id = self._object_of(event_type, intent_id)
+        about, order_id = self._object_of(event_type, intent_id, overrides)
         _override(about, overrides)
         if secret is not None or offset:
             event = self._webhooks.event(event_type, about, event_id)
@@ -86,7 +93,9 @@ class GatewayControl:
             return web.json_response(refusal.body, status=refusal.status)
         return web.json_response(intent.view())
 
-    def _object_of(self, event_type: str, intent_id: str) -> tuple[dict[str, Any], str | None]:
+    def _object_of(
+        self, event_type: str, intent_id: str, overrides: dict[str, Any]
+    ) -> tuple[dict[str, Any], str | None]:
         try:
             intent = self._gateway.intents.load(intent_id)
         except Refusal:
@@ -96,7 +105,8 @@ class GatewayControl:
         common: dict[str, Any] = {"payment_intent": intent.id, "charge": intent.latest_charge, "amount": intent.amount}
         common |= {"currency": intent.currency}
         if kind == "charge.dispute":
-            return {"id": new_id("dp"), "object": "dispute", "reason": "fraudulent", **common}, intent.order_id
+            with self._gateway.store.transaction():
+                return self._gateway.disputes.happen(event_type, intent, overrides), intent.order_id
         if kind == "charge":
             return intent.charge() or {"id": new_id("ch"), "object": "charge", **common}, intent.order_id
         if kind == "refund":

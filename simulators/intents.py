@@ -143,11 +143,14 @@ class Intent:
             self._end("automatic", now)
 
     def force(self, status: str, now: float) -> None:
-        """Money that moves against all rules, whatever the intent's state: held again, or captured."""
+        """Money that moves against all rules, whatever the intent's state: held, captured, or a capture taken back."""
         self.cancellation_reason = self.canceled_at = None
         self.latest_charge = self.latest_charge or new_id("ch")
         if status == "requires_capture":
             self._authorize(now)
+        elif status == "requires_payment_method":
+            self.amount_received = self.amount_capturable = 0
+            self._fail("processing_error", "The capture did not go through after all.")
         else:
             self._take(self.amount)
 

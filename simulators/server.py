@@ -15,6 +15,7 @@ from simulators.calls import Party, add_provider
 from simulators.clock import Clock
 from simulators.control import add_clock, add_faults, add_ledger, bad_request, not_found, read_object
 from simulators.courier import STATUSES, Courier
+from simulators.disputes import DisputeBook
 from simulators.faults import FaultTable
 from simulators.fraud_scorer import FraudScorer
 from simulators.gateway_control import GatewayControl, add_webhook_control
@@ -153,7 +154,7 @@ class Simulators:
 
         self._intents = IntentBook(store, clock, publish, self._settle_later)
         refunds = RefundBook(store, clock, publish, self._intents)
-        self._gateway = StripeApi(store, clock, self._intents, refunds)
+        self._gateway = StripeApi(store, clock, self._intents, refunds, DisputeBook(store, clock))
         self._courier = Courier(store, clock, self._courier_webhooks)
         self._fraud = FraudScorer(store, clock)
         self._mail = MailSink(store, clock)

@@ -21,6 +21,9 @@ CREATE INDEX IF NOT EXISTS intents_holds ON intents (hold_expires) WHERE hold_ex
 CREATE TABLE IF NOT EXISTS refunds (
     seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, intent_id TEXT NOT NULL, doc TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS refunds_intent ON refunds (intent_id);
+CREATE TABLE IF NOT EXISTS disputes (
+    seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, intent_id TEXT NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS disputes_intent ON disputes (intent_id);
 CREATE TABLE IF NOT EXISTS keys (
     key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, at REAL NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS keys_at ON keys (at);

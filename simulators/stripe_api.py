@@ -10,6 +10,7 @@ from aiohttp import web
 
 from simulators.calls import Answer, Call, Party, Route
 from simulators.clock import Clock
+from simulators.disputes import DisputeBook
 from simulators.forms import parse_form
 from simulators.idempotency import KeptAnswer, KeyBook
 from simulators.ids import new_id
@@ -27,16 +28,19 @@ class StripeApi(Party):
 
     name = "gateway"
 
-    def __init__(self, store: Store, clock: Clock, intents: IntentBook, refunds: RefundBook) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, intents: IntentBook, refunds: RefundBook, disputes: DisputeBook
+    ) -> None:
         super().__init__(store, clock)
         self.intents = intents
         self.refunds = refunds
+        self.disputes = disputes
         self._keys = KeyBook(store, clock)
 
     @property
     def routes(self) -> list[Route]:
         """The part of Stripe's API that a shop with manual capture needs."""
-        intents, refunds = self.intents, self.refunds
+        intents, refunds, disputes = self.intents, self.refunds, self.disputes
         one = "/v1/payment_intents/{id}"
         return [
             Route("POST", "/v1/payment_intents", "create", _new(intents.create)),
@@ -48,6 +52,7 @@ class StripeApi(Party):
             Route("POST", "/v1/refunds", "refund", _made(self._refund)),
             Route("GET", "/v1/refunds", "read", _made(lambda call: refunds.page(call.params))),
             Route("GET", "/v1/refunds/{id}", "read", _made(lambda call: refunds.retrieve(call.subject or ""))),
+            Route("GET", "/v1/disputes", "read", _made(lambda call: disputes.page(call.params))),
         ]
 
     async def read(self, request: web.Request, route: Route) -> Call:

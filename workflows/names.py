@@ -29,6 +29,11 @@ def order_workflow_id(order_id: str) -> str:
     return f"order-{order_id}"
 
 
+def refund_workflow_id(order_id: str, refund_id: str) -> str:
+    """The id under which an operator's refund runs, once for each key."""
+    return f"refund-{order_id}-{refund_id}"
+
+
 def money_workflow_id(intent_id: str) -> str:
     """The id under which late money on one intent is handled."""
     return f"money-{intent_id}"

@@ -18,6 +18,8 @@ with workflow.unsafe.imports_passed_through():
     from domain.messages import (
         OpenedOrder,
         PaymentView,
+        RefundOpened,
+        RefundView,
         Reservation,
         Screening,
         ShipmentBooked,
@@ -47,6 +49,7 @@ _QUEUES: dict[Queue, dict[Step, type | None]] = {
         Step.CONFIRM_ORDER: StatusRecorded,
         Step.RECORD_STATUS: StatusRecorded,
         Step.RECORD_DECISION: None,
+        Step.RECORD_REFUND: StatusRecorded,
         Step.PARK_STEP: None,
         Step.CLOSE_PARK: None,
     },
@@ -64,18 +67,22 @@ _QUEUES: dict[Queue, dict[Step, type | None]] = {
         Step.CAPTURE_PAYMENT: PaymentView,
         Step.RELEASE_PAYMENT: PaymentView,
         Step.SETTLE_LATE_MONEY: PaymentView,
+        Step.OPEN_REFUND: RefundOpened,
+        Step.REFUND_PAYMENT: RefundView,
     },
     Queue.SHIPPING: {Step.BOOK_SHIPMENT: ShipmentBooked, Step.CANCEL_SHIPMENT: ShipmentCancelled},
 }
 _QUEUE_OF = {step: queue for queue, steps in _QUEUES.items() for step in steps}
 _RESULT_OF = {step: result for steps in _QUEUES.values() for step, result in steps.items()}
 
-_UNDOS = {*UNDO_OF.values(), Step.SETTLE_LATE_MONEY}
+_UNDOS = {*UNDO_OF.values(), Step.SETTLE_LATE_MONEY, Step.REFUND_PAYMENT}
 _RETRIABLE = {
     Step.CONFIRM_ORDER,
     Step.COMMIT_STOCK,
     Step.RECORD_STATUS,
     Step.RECORD_DECISION,
+    Step.OPEN_REFUND,
+    Step.RECORD_REFUND,
     Step.PARK_STEP,
     Step.CLOSE_PARK,
 }
@@ -88,6 +95,7 @@ _SEVERAL_REQUESTS = {
     Step.CAPTURE_PAYMENT,
     Step.RELEASE_PAYMENT,
     Step.SETTLE_LATE_MONEY,
+    Step.REFUND_PAYMENT,
     Step.BOOK_SHIPMENT,
 }
 

@@ -196,6 +196,7 @@ class OrderWorkflow:
         self._status, self._reason = recorded.status, None
         self._show()
         await self._steps.insist(Step.COMMIT_STOCK, keep_trying=True)
+        await self._payment.hand_over()
         return self._result()
 
     # --- the way back ---------------------------------------------------------------------------------------------
@@ -213,6 +214,7 @@ class OrderWorkflow:
         await self._payment.release_what_came_since()
         await self._record(OrderStatus.CANCELLED_COMPENSATED)
         await self._payment.release_what_came_since()
+        await self._payment.hand_over()
         return self._result()
 
     def _result(self) -> OrderResult:
@@ -263,7 +265,7 @@ class OrderWorkflow:
     @workflow.signal(description="Something happened to the payment intent: ask the gateway.")
     def payment_updated(self, message: PaymentUpdated) -> None:
         """A wake-up only: what happened is read from the gateway, so duplicates, order and age cannot matter."""
-        self._payment.event_arrived()
+        self._payment.event_arrived(message)
 
     @workflow.update(description="Cancel the order, unless the money has been taken.")
     def cancel_order(self, message: CancelOrder) -> CancelAnswer:

@@ -6,14 +6,17 @@ Everything here decides by what the gateway says when it is asked. Webhooks, pol
 from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from workflows.calls import Contradicted, Refused, RunOut
+from workflows.money import MoneyWorkflow
+from workflows.names import money_workflow_id
 from workflows.parking import RETRY_OR_SKIP
 from workflows.steps import Steps, Stopped
 
 with workflow.unsafe.imports_passed_through():
     from domain.keys import Step
-    from domain.messages import PaymentView
+    from domain.messages import GOOD_NEWS, MoneyInput, PaymentUpdated, PaymentView
     from domain.order import CancelReason, ParkKind, PaymentStatus
 
 #: Parks where the money's state decides whether the order can be undone.
@@ -29,12 +32,14 @@ class Payment:
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._unread_events = False
+        self._bad_news = False
         self._begun = False
         self.view = PaymentView(status=PaymentStatus.NONE)
 
-    def event_arrived(self) -> None:
+    def event_arrived(self, event: PaymentUpdated) -> None:
         """A webhook about this order's intent: wakes whoever waits for the gateway."""
         self._unread_events = True
+        self._bad_news = self._bad_news or event.type not in GOOD_NEWS
         self._steps.parking.poke()
 
     async def authorize(self) -> None:
@@ -44,6 +49,7 @@ class Payment:
 
     async def capture(self) -> None:
         """The pivot: takes the held money. Raises Stopped when the gateway certainly did not."""
+        self._bad_news = False
         await self._settle(
             Step.CAPTURE_PAYMENT,
             not_done=frozenset({PaymentStatus.AUTHORIZED}),
@@ -56,7 +62,7 @@ class Payment:
     async def release(self) -> None:
         """The undo: gives back whatever the gateway holds or took."""
         self._begun = True
-        self._unread_events = False
+        self._unread_events = self._bad_news = False
         released = await self._steps.insist(Step.RELEASE_PAYMENT, allowed=RETRY_OR_SKIP)
         self.view = released or self.view
 
@@ -64,6 +70,26 @@ class Payment:
         """Releases again as long as the gateway reported something after it was last asked."""
         while self._begun and self._unread_events:
             await self.release()
+
+    async def hand_over(self) -> None:
+        """What may still happen to the money when the saga ends is `MoneyWorkflow`'s: it looks again by itself.
+
+        That is a refund on its way, and what the gateway told of a captured payment after it was last asked.
+        """
+        left = self.view.status is PaymentStatus.REFUND_PENDING or (self._bad_news and self.view.captured > 0)
+        intent_id = self.view.intent_id
+        if not left or intent_id is None or not workflow.patched("hand-over-money"):
+            return
+        try:
+            await workflow.start_child_workflow(
+                MoneyWorkflow.run,
+                MoneyInput(order_id=self._steps.order_id, intent_id=intent_id),
+                id=money_workflow_id(intent_id),
+                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+                static_summary=f"Late money of order {self._steps.order_id}",
+            )
+        except WorkflowAlreadyStartedError:
+            return  # an event has started it: only now, since this saga takes events as long as it runs
 
     async def _settle(
         self,
@@ -156,7 +182,7 @@ class Payment:
 
     async def _ask(self, *, overdue: bool, too_old: bool) -> None:
         """Asks the gateway, and cancels what is overdue and not authorized. Before the deadline silence is patience."""
-        self._unread_events = False
+        self._unread_events = self._bad_news = False
         try:
             self.view = await self._steps.do(Step.ABANDON_PAYMENT if overdue else Step.READ_PAYMENT)
         except RunOut as ending:

@@ -37,6 +37,17 @@ def _never() -> bool:
     return False
 
 
+class News:
+    """Whether something has happened outside since it was last looked at."""
+
+    def __init__(self) -> None:
+        self.unread = False
+
+    def is_there(self) -> bool:
+        """Whether it is time to look."""
+        return self.unread
+
+
 class Steps:
     """The steps of one order, under its policy.
 
@@ -118,16 +129,20 @@ class Steps:
         argument: Revised | None = None,
         allowed: frozenset[RedriveAction] = RETRY_ONLY,
         keep_trying: bool = False,
+        news: News | None = None,
     ) -> Any:
         """A step with no way back: tried, parked and tried again until it is done. A skipped one gives None.
 
         An operator's *retry* of what was contradicted is the next revision of the effect: a refund that failed is
         asked for anew only by a person. `keep_trying`: its review item is only a sign, tries go on at the pace of its
-        policy.
+        policy. `news` end a park's wait: the step looks again, under the same key.
         """
         argument = argument or self._input(item)
         pause = self.policy.longest_wait_seconds if keep_trying else None
+        interrupted = news.is_there if news else _never
         while True:
+            if news:
+                news.unread = False
             try:
                 result = await self.do(step, item=item, argument=argument, interruptible=False)
             except (Refused, Contradicted) as ending:
@@ -139,7 +154,7 @@ class Steps:
             else:
                 await self.parking.close(step, item)
                 return result
-            decision = await self.parking.wait(step, item, self.policy, _never, pause)
+            decision = await self.parking.wait(step, item, self.policy, interrupted, pause)
             if decision and decision.action is RedriveAction.SKIP:
                 await self.parking.close(step, item)
                 return None

@@ -26,10 +26,16 @@ SETTLED = [
                     THEN format('the gateway keeps %s, the order owes %s %s', coalesce(kept, 0), owed, currency) END
                    AS trouble
         FROM (
-            SELECT order_id, currency, CASE WHEN status = 'CONFIRMED' THEN amount_due ELSE 0 END AS owed,
+            SELECT order_id, currency,
+                   CASE WHEN status IN ('CONFIRMED', 'REFUNDED') THEN amount_due - coalesce(returned, 0) ELSE 0 END
+                       AS owed,
                    EXISTS (SELECT 1 FROM order_steps AS w WHERE w.order_id = books_orders.order_id
                            AND w.state = 'waived' AND w.step IN ('release_payment', 'settle_late_money')) AS excused
-            FROM books_orders
+            FROM books_orders LEFT JOIN (
+                -- What operators gave back, or have on its way.
+                SELECT order_id, sum(amount) AS returned FROM refunds
+                WHERE status <> 'failed' AND refund_key LIKE '%:refund_payment:%' GROUP BY 1
+            ) AS given USING (order_id)
         ) AS o LEFT JOIN (
             SELECT i.order_id, sum(i.captured - coalesce(r.returned, 0)) AS kept
             FROM books_intents AS i LEFT JOIN (

@@ -22,6 +22,7 @@ def _refunds() -> None:
     )
     op.add_column("refunds", sa.Column("actor", sa.Text(), server_default="system", nullable=False))
     op.add_column("refunds", sa.Column("reason", sa.Text()))
+    op.add_column("refunds", sa.Column("asked_amount", sa.BigInteger()))
 
 
 def _holds() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select, update
 from temporalio.testing import ActivityEnvironment
 
+from activities.late_money import LateMoneyActivities
 from activities.payments import PaymentsActivities
 from adapters.database import Database
 from adapters.payment_gateway import PaymentGateway
@@ -32,6 +33,7 @@ class Till:
         self.desk = desk
         self.gateway = gateway
         self.activities = PaymentsActivities(database, gateway)
+        self.late = LateMoneyActivities(database, gateway, self.activities)
 
     async def order(self, payment_method: str = "pm_card_visa", **changes: Any) -> str:
         """An accepted order of 50.00 EUR."""
@@ -67,7 +69,7 @@ class Till:
     async def settle(self, order_id: str, intent_id: str | None) -> PaymentView:
         """One attempt at late money."""
         money = MoneyInput(order_id=order_id, intent_id=intent_id or "none")
-        view: PaymentView = await ActivityEnvironment().run(self.activities.settle_late_money, money)
+        view: PaymentView = await ActivityEnvironment().run(self.late.settle_late_money, money)
         return view
 
     async def read_until(self, order_id: str, status: PaymentStatus) -> PaymentView:

@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "migrations.__main__": frozenset({"domain.errors", "runtime.settings"}),
     "events": frozenset({"domain", "adapters", "workflows.names"}),
     "api": frozenset(
-        {"domain", "adapters", "workflows.names", "events.relay", "events.requests"}
+        {"domain", "adapters", "workflows.names", "events.refunds", "events.relay", "events.requests"}
         | {"runtime.entry", "runtime.links", "runtime.logs", "runtime.settings", "runtime.temporal", "runtime.tracing"}
     ),
     "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "events.requests", "runtime"}),

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.tables import webhook_inbox
+from adapters.tables import money_movements, webhook_inbox
 from domain.messages import PaymentView
 from domain.views import NeedsReview, OrderView
 from tests.baskets import Basket, fresh
@@ -111,6 +111,14 @@ class Till:
         async with self.shop.http.get(url, params=params, headers=SOMEBODY) as answer:
             found: list[dict[str, Any]] = (await answer.json())["data"]
             return found
+
+    async def money(self, basket: Basket, kind: str) -> list[int]:
+        """Our own movements of one kind of the order's money."""
+        query = select(money_movements.c.amount).where(
+            money_movements.c.order_id == basket.order_id, money_movements.c.kind == kind
+        )
+        async with self.shop.database.begin() as connection:
+            return list(await connection.scalars(query))
 
     async def decide_refund(self, basket: Basket, status: str) -> None:
         """The bank's word on the order's only refund."""
