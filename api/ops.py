@@ -77,12 +77,19 @@ async def post_review(request: web.Request) -> web.Response:
 async def post_redrive(request: web.Request) -> web.Response:
     """Hands an operator's decision to a parked step: of the saga, or of what works on an order after its end."""
     body = await read_body(request, RedriveRequest)
-    message = RedriveStep(
-        step=body.step, action=body.action, actor=actor(request, "operator"), reason=body.reason, item=body.item
-    )
     order = await _order(request)
-    await redrive(deps(request).client, order, message, key=idempotency_key(request))
+    item = body.item or _only_refund(order, body.step)
+    message = RedriveStep(
+        step=body.step, action=body.action, actor=actor(request, "operator"), reason=body.reason, item=item
+    )
+    await redrive(deps(request).client, order.order_id, order.payment.id, message, key=idempotency_key(request))
     return await _accepted(request, "redrive_step", message)
+
+
+def _only_refund(order: OrderView, step: Step) -> str | None:
+    """Each refund is a workflow of its own; one at a time is under way."""
+    parked = [item.item for item in order.needs_review if step is Step.REFUND_PAYMENT and item.step == step]
+    return next(iter(parked), None)
 
 
 async def _order(request: web.Request) -> OrderView:

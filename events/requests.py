@@ -11,7 +11,6 @@ from adapters.updates import UPDATE_SECONDS, NotRunning, UpdateRefused, send_upd
 from domain.keys import Step
 from domain.messages import CancelAnswer, CancelOrder, DecideReview, RedriveStep
 from domain.order import SOLD_STATUSES, UNDONE_STATUSES
-from domain.views import OrderView
 from events.relay import start_order
 from workflows.names import leftovers_workflow_id, money_workflow_id, order_workflow_id, refund_workflow_id
 
@@ -76,24 +75,20 @@ async def decide_review(client: Client, order_id: str, message: DecideReview, *,
     await _decide(client, [order_workflow_id(order_id)], "decide_review", message, key)
 
 
-async def redrive(client: Client, order: OrderView, message: RedriveStep, *, key: str | None = None) -> None:
-    """Hands an operator's decision to a parked step: of the saga, of late money, of a refund, or of what the guard
-    found left over.
+async def redrive(
+    client: Client, order_id: str, intent_id: str | None, message: RedriveStep, *, key: str | None = None
+) -> None:
+    """Hands an operator's decision to a parked step: of the saga, of late money on `intent_id`, of the refund that is
+    the message's item, or of what the guard found left over.
 
     Raises UpdateRefused (also where no workflow runs) or TemporalUnavailable.
     """
-    workflow_ids = [_workflow_of(order, message), leftovers_workflow_id(order.order_id)]
-    await _decide(client, workflow_ids, "redrive_step", message, key)
-
-
-def _workflow_of(order: OrderView, message: RedriveStep) -> str:
-    """Money after the order's end has workflows of its own."""
-    if message.step is Step.SETTLE_LATE_MONEY and order.payment.id:
-        return money_workflow_id(order.payment.id)
-    if message.step is Step.REFUND_PAYMENT:
-        parked = [item.item for item in order.needs_review if item.step == message.step]
-        return refund_workflow_id(order.order_id, message.item or next(iter(parked), ""))
-    return order_workflow_id(order.order_id)
+    workflow_id = order_workflow_id(order_id)
+    if message.step is Step.SETTLE_LATE_MONEY and intent_id:
+        workflow_id = money_workflow_id(intent_id)
+    elif message.step is Step.REFUND_PAYMENT:
+        workflow_id = refund_workflow_id(order_id, message.item or "")
+    await _decide(client, [workflow_id, leftovers_workflow_id(order_id)], "redrive_step", message, key)
 
 
 async def _decide(

@@ -9,7 +9,7 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.temporal import answering_within
-from domain.messages import BegunEffect, MoneyInput
+from domain.messages import BegunEffect, MoneyInput, PaymentUpdated
 from domain.order import OrderStatus
 from domain.reconciliation import LeftoversInput, RunState, SeenRun
 from events.relay import start_order
@@ -78,10 +78,11 @@ class Runs:
         return "started again, parks at open_order"
 
     async def settle_money(self, order_id: str, intent_id: str) -> str:
-        """Has the order's late money settled; one that is being settled is left alone."""
+        """Has the order's late money settled; whoever is at it already looks again."""
         workflow_id = money_workflow_id(intent_id)
         money = MoneyInput(order_id=order_id, intent_id=intent_id)
-        return await self._start("MoneyWorkflow", money, workflow_id, f"Late money of order {order_id}")
+        news = PaymentUpdated(event_id="", type="", intent_id=intent_id)
+        return await self._start("MoneyWorkflow", money, workflow_id, f"Late money of order {order_id}", news)
 
     async def give_back(self, order_id: str, undos: list[BegunEffect]) -> str:
         """Has undos of an undone order run again."""
@@ -89,7 +90,14 @@ class Runs:
         workflow_id = leftovers_workflow_id(order_id)
         return await self._start("LeftoversWorkflow", leftovers, workflow_id, f"Leftovers of order {order_id}")
 
-    async def _start(self, workflow: str, argument: MoneyInput | LeftoversInput, workflow_id: str, summary: str) -> str:
+    async def _start(
+        self,
+        workflow: str,
+        argument: MoneyInput | LeftoversInput,
+        workflow_id: str,
+        summary: str,
+        news: PaymentUpdated | None = None,
+    ) -> str:
         async with answering_within(CALL_SECONDS):
             await self._client.start_workflow(
                 workflow,
@@ -98,6 +106,8 @@ class Runs:
                 task_queue=Queue.ORDERS,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                start_signal="payment_updated" if news else None,
+                start_signal_args=[news] if news else [],
                 static_summary=summary,
                 rpc_timeout=timedelta(seconds=CALL_SECONDS),
             )
