@@ -2,9 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from runpy import run_path
 
 import pytest
-from sqlalchemy import text
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Connection, text
 
 from adapters.database import Database
 from adapters.reviews import change_stage
@@ -14,6 +17,7 @@ from domain.keys import EffectKey, Step
 from domain.messages import StatusChange
 from domain.order import CancelReason, OrderStatus, StepState
 from tests.builders import an_accepted_order
+from tests.imports import ROOT
 
 
 async def totals(database: Database) -> Totals:
@@ -100,3 +104,25 @@ async def test_money_is_late_on_an_order_that_did_not_happen_and_on_no_other(dat
             """
             await connection.execute(text(moved), {"order": order_id})
     assert (await totals(database)).late_money == {"captured": 1, "refunded": 1}
+
+
+def counted_anew(connection: Connection) -> None:
+    """The totals are made again, as on the day when they were first kept."""
+    for table in ("outbox", "order_steps", "money_movements"):
+        connection.execute(text(f"DROP FUNCTION tally_{table} CASCADE"))
+    connection.execute(text("DROP TABLE tallies"))
+    with Operations.context(MigrationContext.configure(connection)):
+        run_path(str(ROOT / "migrations" / "versions" / "0005_tallies.py"))["upgrade"]()
+
+
+async def test_what_happened_before_totals_were_kept_is_counted_when_they_are_made(database: Database) -> None:
+    sold, undone = await an_accepted_order(database), await an_accepted_order(database)
+    await moves(database, sold, OrderStatus.CONFIRMED)
+    await moves(database, undone, OrderStatus.REJECTED, CancelReason.UNKNOWN_SKU)
+    await stamps(database, undone, StepState.INTENDED, StepState.UNKNOWN, StepState.DONE)
+    before = await totals(database)
+    async with database.begin() as connection:
+        await connection.run_sync(counted_anew)
+    assert await totals(database) == before
+    await moves(database, await an_accepted_order(database), OrderStatus.CONFIRMED)
+    assert (await totals(database)).accepted == before.accepted + 1
