@@ -76,10 +76,12 @@ class Courier(Party):
                 self._move(shipment, status)
         return shipment
 
-    def ledger(self) -> dict[str, Any]:
-        """All parcels and every call that reached the courier."""
-        docs = self.store.docs("SELECT doc FROM shipments ORDER BY seq")
-        return {"shipments": docs, "calls": [{**call, "subject": None} for call in self.calls()]}
+    def ledger(self, order_id: str | None = None) -> dict[str, Any]:
+        """Parcels and calls that reached the courier: all of them, or those of one order."""
+        docs = self.store.docs(
+            "SELECT doc FROM shipments WHERE ?1 IS NULL OR reference LIKE ?1 || ':%' ORDER BY seq", order_id
+        )
+        return {"shipments": docs, "calls": [{**call, "subject": None} for call in self.calls(order_id)]}
 
     def _book(self, call: Call) -> Answer:
         problem = _booking_problem(call.params)

@@ -19,7 +19,8 @@ BLOCKED = "pm_card_radarBlock"
 AUTHENTICATION = "pm_card_authenticationRequired"
 SILENT = "pm_sim_silent"
 NEVER = "pm_sim_never"
-PAYMENT_METHODS = frozenset({AUTHORIZED, DECLINED, BLOCKED, AUTHENTICATION, SILENT, NEVER})
+AT_ONCE = "pm_sim_at_once"
+PAYMENT_METHODS = frozenset({AUTHORIZED, DECLINED, BLOCKED, AUTHENTICATION, SILENT, NEVER, AT_ONCE})
 
 _CONFIRMABLE = frozenset({"requires_payment_method", "requires_confirmation", "requires_action"})
 _CANCELABLE = _CONFIRMABLE | {"requires_capture"}

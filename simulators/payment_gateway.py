@@ -12,7 +12,7 @@ from typing import Any
 
 from simulators.clock import Clock
 from simulators.ids import new_id
-from simulators.intents import Intent
+from simulators.intents import AT_ONCE, Intent
 from simulators.refusals import invalid, missing
 from simulators.store import Store
 
@@ -170,6 +170,8 @@ class IntentBook:
 
     def _confirm(self, intent: Intent, params: dict[str, Any]) -> dict[str, Any]:
         declined = intent.confirm(params.get("payment_method"))
+        if intent.payment_method == AT_ONCE:
+            intent.settle(self._clock.now())
         self.save(intent)
         if declined is not None:
             raise declined

@@ -165,7 +165,7 @@ class Simulators:
         add_webhook_control(gateway, self._gateway_webhooks)
         GatewayControl(self._gateway, self._gateway_webhooks).add_to(gateway)
         courier = self._provider(self._courier)
-        add_ledger(courier, lambda request: self._courier.ledger())
+        add_ledger(courier, lambda request: self._courier.ledger(request.query.get("order_id")))
         add_webhook_control(courier, self._courier_webhooks)
         courier.router.add_post("/_sim/shipments/{id}/advance", self._advance_shipment)
         fraud = self._provider(self._fraud)

@@ -45,8 +45,9 @@ class Ledgers:
 
     async def shipments(self, order_id: str) -> list[dict[str, Any]]:
         """The courier's own book of one order."""
-        async with self.http.get(f"{self.base('courier')}/_sim/ledger") as answer:
-            return [one for one in (await answer.json())["shipments"] if one["reference"].startswith(order_id)]
+        async with self.http.get(f"{self.base('courier')}/_sim/ledger", params={"order_id": order_id}) as answer:
+            found: list[dict[str, Any]] = (await answer.json())["shipments"]
+            return found
 
     async def until_parked(self, order_id: str, step: str, *, kind: str | None = None) -> None:
         """Until the step stands in review."""

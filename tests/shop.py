@@ -3,7 +3,7 @@
 Tests share one shop and keep apart by ids: each makes its own products and customers.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Interceptor
 
 from adapters.database import Database
 from adapters.loyalty import CustomerLevel, put_customer
@@ -202,11 +203,13 @@ async def open_shop(
     standing_still: Callable[[], AbstractContextManager[None]] = nullcontext,
     parties: Mapping[str, str] | None = None,
     gateway_url: str | None = None,
+    provider_timeout_seconds: float = 0.5,
+    interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[Shop]:
     """The shop is open until the block ends. `standing_still` comes from an environment that skips time.
 
     `parties`: each works by its own database role, which its URL names. `gateway_url`: its payments go there, and none
-    to the simulator.
+    to the simulator. `interceptors` stand inside the gates.
     """
     gates = Gates()
     async with AsyncExitStack() as stack:
@@ -220,7 +223,7 @@ async def open_shop(
             courier_api_base=simulators.courier_url,
             courier_webhook_secrets=(SECRET,),
             fraud_api_base=simulators.fraud_url,
-            provider_timeout_seconds=0.5,
+            provider_timeout_seconds=provider_timeout_seconds,
             **{f"database_url_{party}": url for party, url in (parties or {}).items()},  # type: ignore[arg-type]
         )
         metrics = Metrics(reading_seconds=0)
@@ -238,5 +241,5 @@ async def open_shop(
         for endpoint, path in ((simulators.gateway_webhook, "stripe"), (simulators.courier_webhook, "courier")):
             endpoint.url, endpoint.secret = str(shopper.make_url(f"/webhooks/{path}")), SECRET
         http = await stack.enter_async_context(aiohttp.ClientSession())
-        await stack.enter_async_context(running_workers(client, settings, list(Queue), policy, [gates]))
+        await stack.enter_async_context(running_workers(client, settings, list(Queue), policy, [gates, *interceptors]))
         yield Shop(database, simulators, http, client, settings, shopper, operator, gates, standing_still)

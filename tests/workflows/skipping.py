@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Plugin
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -43,19 +44,16 @@ async def start_environment(runtime: Runtime | None = None, plugins: Sequence[Pl
 
 @asynccontextmanager
 async def shop_on(
-    environment: WorkflowEnvironment,
-    make_database: MakeDatabase,
-    policy: OrderPolicy = QUICK,
-    gateway_url: str | None = None,
+    environment: WorkflowEnvironment, make_database: MakeDatabase, policy: OrderPolicy = QUICK, **options: Any
 ) -> AsyncIterator[Shop]:
-    """An open shop: the only one on this server, since shops share the names of their queues.
+    """An open shop: the only one on this server, since shops share the names of their queues. `options`: `open_shop`'s.
 
     Each party works by its own database role, as in a split shop: so each test proves its rights too.
     """
     database = await make_database()
     still = overlapping(environment.with_time_skipping_disabled)
     parties = party_urls(database.url)
-    async with open_shop(environment.client, database, database.url, policy, still, parties, gateway_url) as shop:
+    async with open_shop(environment.client, database, database.url, policy, still, parties, **options) as shop:
         yield shop
 
 
