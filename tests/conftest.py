@@ -20,6 +20,11 @@ atexit.register(time.sleep, 0.1)
 
 TEMPLATE = "template_orders"
 
+#: A test that played a case of the crash matrix says so by this property (`tests/matrix`).
+MATRIX_CASE = "matrix case"
+
+_matrix_cases: set[str] = set()
+
 _numbers = itertools.count(1)
 
 MakeDatabase = Callable[[], Awaitable[Database]]
@@ -70,3 +75,15 @@ async def _fresh(postgres: PostgresServer, template: str) -> AsyncIterator[Datab
     finally:
         await database.close()
         await postgres.drop_database(name)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Counts the cases of the crash matrix, those that other processes of the session played too."""
+    if report.when == "call":
+        _matrix_cases.update(str(value) for name, value in report.user_properties if name == MATRIX_CASE)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how many cases there were, where there were any."""
+    if _matrix_cases:
+        terminalreporter.write_line(f"matrix: ran {len(_matrix_cases)} cases")

@@ -1,7 +1,7 @@
 """Cases are mostly waits: those of a module are played side by side, and each test asks for its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +11,7 @@ from tests.matrix.dimensions import SLOW, Case
 from tests.matrix.play import Player
 
 #: More orders at once only wait for each other on a machine with two cores; those that stand and wait cost nothing.
-WORKING, WAITING = 8, 24
+WORKING, WAITING = 6, 12
 
 
 def cases_of(part: str) -> Callable[[Callable[..., object]], Callable[..., object]]:

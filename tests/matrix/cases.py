@@ -18,14 +18,12 @@ from tests.matrix.dimensions import (
     Caller,
     Case,
     Fault,
-    Moment,
     Payment,
-    Place,
     Trigger,
     Word,
     possible,
 )
-from tests.matrix.expect import PIVOT, TURN, fault_ends, moment_turn, reached
+from tests.matrix.expect import fault_ends, reached
 from tests.matrix.pairs import Row, all_pairs
 
 SEED = 4
@@ -54,7 +52,7 @@ def part_of(case: Case) -> str:
     if case.place is None:
         return "undoing" if case.undo else "cancelling"
     if case.undo is not None:
-        return "going_back"
+        return f"before_{case.undo}"
     if case.place.step in {Step.BOOK_SHIPMENT, Step.CAPTURE_PAYMENT, *AFTER_THE_PIVOT}:
         return "shipping"
     return "paying" if case.place.step in SEVERAL_REQUESTS else "opening"

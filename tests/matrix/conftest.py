@@ -7,12 +7,10 @@ import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
-from tests.conftest import MakeDatabase
+from tests.conftest import MATRIX_CASE, MakeDatabase
 from tests.matrix.batch import Batch
-from tests.matrix.dimensions import Case
 from tests.matrix.play import Player
 from tests.matrix.policies import PATIENT, Policies
-from tests.shop import Shop
 from tests.workflows.skipping import shop_on, start_environment
 
 
@@ -34,7 +32,7 @@ async def player(environment: WorkflowEnvironment, make_database: MakeDatabase) 
     """An open shop, and whoever plays its cases."""
     policies = Policies()
     async with shop_on(
-        environment, make_database, PATIENT, provider_timeout_seconds=1.5, interceptors=[policies]
+        environment, make_database, PATIENT, provider_timeout_seconds=3, interceptors=[policies]
     ) as shop:
         yield Player(shop, environment, policies)
 
@@ -45,8 +43,15 @@ async def batch(request: pytest.FixtureRequest, player: Player) -> AsyncIterator
     selected = [
         item.callspec.params["case"]
         for item in request.session.items
-        if item.module is request.module and hasattr(item, "callspec")
+        if isinstance(item, pytest.Function) and item.module is request.module
     ]
     async with Batch.playing(player, selected) as batch:
         yield batch
     await player.prove_all()
+
+
+@pytest.fixture(autouse=True)
+def counted(request: pytest.FixtureRequest) -> None:
+    """The session tells in the end how many cases it played."""
+    if hasattr(request.node, "callspec"):
+        request.node.user_properties.append((MATRIX_CASE, str(request.node.callspec.params["case"])))

@@ -162,18 +162,18 @@ def fault_ends(case: Case) -> CancelReason | None:
     """Why the order does not happen, if its fault ends it."""
     if case.place is None:
         return None
-    step, fault = case.place.step, case.fault
-    if fault is Fault.REFUSAL:
-        if step is Step.SCREEN_ORDER:
-            return _REVIEWED.get(case.word)
-        return _REFUSED.get(step) or (_DECIDED.get(case.word) if TURN.get(step) == WAIT else None)
-    if step in RESERVING and fault in _ENDING:
-        return CancelReason.SERVICE_UNAVAILABLE
-    if step is Step.BOOK_SHIPMENT and fault in _ENDING | {Fault.HANGS}:
-        return CancelReason.COURIER_UNAVAILABLE
-    if fault in {Fault.BUG, Fault.OUTAGE} and step not in _NO_PARK | AFTER_THE_PIVOT:
-        return _DECIDED.get(case.word)
-    return None
+    step, fault, reason = case.place.step, case.fault, None
+    if fault is Fault.REFUSAL and step is Step.SCREEN_ORDER:
+        reason = _REVIEWED.get(case.word)
+    elif fault is Fault.REFUSAL:
+        reason = _REFUSED.get(step) or (_DECIDED.get(case.word) if TURN[step] == WAIT else None)
+    elif step in RESERVING and fault in _ENDING:
+        reason = CancelReason.SERVICE_UNAVAILABLE
+    elif step is Step.BOOK_SHIPMENT and fault in _ENDING | {Fault.HANGS}:
+        reason = CancelReason.COURIER_UNAVAILABLE
+    elif fault in {Fault.BUG, Fault.OUTAGE} and step not in _NO_PARK | AFTER_THE_PIVOT:
+        reason = _DECIDED.get(case.word)
+    return reason
 
 
 def _cancelled_end(case: Case, turn: int, reason: CancelReason | None) -> tuple[int, set[Ending]]:

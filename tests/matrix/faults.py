@@ -66,15 +66,11 @@ class Damage:
     def fail(self, place: Place, error: Callable[[], Exception], *, after: bool = False, times: int | None = 1) -> None:
         """A gate that raises."""
         gates = self.shop.gates
-        self._gates.append(
-            gates.fail(self.order_id, place.step, error, item=place.item, after=after, times=times)
-        )
+        self._gates.append(gates.fail(self.order_id, place.step, error, item=place.item, after=after, times=times))
 
     def hold(self, place: Place, *, after: bool = False, times: int | None = 1) -> None:
         """A gate that holds."""
-        self._gates.append(
-            self.shop.gates.hold(self.order_id, place.step, item=place.item, after=after, times=times)
-        )
+        self._gates.append(self.shop.gates.hold(self.order_id, place.step, item=place.item, after=after, times=times))
 
     async def post(self, op: str, mode: str, *, times: int = 1, **more: Any) -> None:
         """A fault at the step's provider."""
@@ -192,9 +188,10 @@ def refused_order(case: Case) -> dict[str, Any]:
     """How the basket must be made for the refusal that the case wants (`Shop.basket`)."""
     if case.fault is not Fault.REFUSAL or case.place is None:
         return {}
-    return {
+    baskets: dict[Step, dict[str, Any]] = {
         Step.SCREEN_ORDER: {"suffix": "-score-95"},
         Step.RESERVE_STOCK: {"on_hand": 0},
         Step.BURN_POINTS: {"points": 0},
         Step.APPLY_STORE_CREDIT: {"credit": 0},
-    }.get(case.place.step, {})
+    }
+    return baskets.get(case.place.step, {})

@@ -8,6 +8,7 @@ from domain.keys import Step
 from tests.baskets import Basket, fresh
 from tests.gates import Gate
 from tests.matrix.dimensions import Payment
+from tests.polling import eventually
 from tests.shop import Shop
 
 _METHODS = {
@@ -31,6 +32,8 @@ _OUTCOMES = {
 }
 _OPEN = frozenset({"processing", "requires_action"})
 LOOK_EVERY_SECONDS = 0.05
+#: Nothing that a case is about takes so long, on a machine that is busy with others too.
+DEADLINE_SECONDS = 100
 
 
 def method_of(payment: Payment) -> str:
@@ -71,9 +74,7 @@ class Bank:
             self._deadline.open()
 
     async def _tell(self, intent: dict[str, Any], kind: str, **overrides: str) -> None:
-        await self.shop.sim(
-            "events", type=kind, intent=intent["id"], event_id=fresh("evt"), overrides=overrides
-        )
+        await self.shop.sim("events", type=kind, intent=intent["id"], event_id=fresh("evt"), overrides=overrides)
 
     async def _waiting_intent(self) -> dict[str, Any]:
         while True:
@@ -84,5 +85,8 @@ class Bank:
 
     async def _parked(self) -> None:
         """Until the order has waited so long that it is parked."""
-        while not [item for item in await self.shop.reviews(self.basket.order_id) if item.closed_at is None]:
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+        async def look() -> bool:
+            return any(item.closed_at is None for item in await self.shop.reviews(self.basket.order_id))
+
+        await eventually(look, within_seconds=DEADLINE_SECONDS)

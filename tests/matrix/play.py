@@ -18,14 +18,11 @@ from tests.builders import an_order_document
 from tests.matrix.cancels import Cancels
 from tests.matrix.dimensions import UNDO_STEPS, Case, Fault, Place, Trigger, Word
 from tests.matrix.faults import Damage, lay, refused_order
-from tests.matrix.payments import LOOK_EVERY_SECONDS, Bank, method_of
+from tests.matrix.payments import DEADLINE_SECONDS, LOOK_EVERY_SECONDS, Bank, method_of
 from tests.matrix.policies import Policies, policy_for
 from tests.matrix.prove import prove
 from tests.polling import eventually
 from tests.shop import Shop
-
-#: Nothing that a case is about takes so long, on a machine that is busy with others too.
-DEADLINE_SECONDS = 60
 
 _PAYS_IN_THREE_WAYS = {"points": 500, "store_credit": 1000}
 
@@ -100,9 +97,7 @@ class _Order:
             changes |= {"lines": [{"sku": "nobody-sells-this", "quantity": 1}], "points": 0, "store_credit": 0}
         if self.case.breaks(Step.BOOK_SHIPMENT, Fault.REFUSAL) or self.case.trigger is Trigger.COURIER:
             changes["shipping_address"] = an_order_document()["shipping_address"] | {"postcode": "00000"}
-        await (self.shop.place_in_real_time if waits_for_a_word(self.case) else self.shop.place)(
-            self.basket, **changes
-        )
+        await (self.shop.place_in_real_time if waits_for_a_word(self.case) else self.shop.place)(self.basket, **changes)
 
     async def _result(self) -> OrderResult:
         """The saga's own result, once it has ended."""

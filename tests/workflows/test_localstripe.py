@@ -30,7 +30,7 @@ async def shop(localstripe: Localstripe, make_database: MakeDatabase) -> AsyncIt
     """A shop whose payments go there: in the simulator's book there is nothing (`captured=0`)."""
     async with (
         await start_environment() as environment,
-        shop_on(environment, make_database, CURIOUS, localstripe.url) as shop,
+        shop_on(environment, make_database, CURIOUS, gateway_url=localstripe.url) as shop,
     ):
         await localstripe.send_webhooks(str(shop.shopper.make_url("/webhooks/stripe")), SECRET)
         yield shop
