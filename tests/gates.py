@@ -51,9 +51,9 @@ class Gate:
     _reached: asyncio.Event = field(default_factory=asyncio.Event)
     _opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def reached(self) -> None:
+    async def reached(self, *, within_seconds: float = DEADLINE_SECONDS) -> None:
         """Until an attempt stands at the gate."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(within_seconds):
             await self._reached.wait()
 
     def open(self) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from tests.matrix.cases import all_cases, part_of, sample
 from tests.matrix.dimensions import SLOW, Case
-from tests.matrix.play import Player
+from tests.matrix.play import Player, stands_still
 
 #: More orders at once only wait for each other on a machine with two cores; those that stand and wait cost nothing.
-WORKING, WAITING = 6, 12
+WORKING, WAITING = 6, 16
 
 
 def cases_of(part: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
@@ -33,14 +33,21 @@ class Batch:
     @classmethod
     @asynccontextmanager
     async def playing(cls, player: Player, cases: Iterable[Case]) -> AsyncIterator["Batch"]:
-        """The cases are played from here on, in their order; those that nobody asks for are given up in the end."""
+        """The cases are played from here on, in their order; those that nobody asks for are given up in the end.
+
+        Orders that stand still come before all others: whatever starts beside them would stand still too.
+        """
         working, waiting = asyncio.Semaphore(WORKING), asyncio.Semaphore(WAITING)
+        still: list[asyncio.Task[None]] = []
 
         async def play(case: Case) -> None:
+            if not stands_still(case) and still:
+                await asyncio.wait(still)
             async with working if SLOW.isdisjoint({case.fault, case.undo_fault}) else waiting:
                 await player.play(case)
 
         tasks = {case: asyncio.create_task(play(case)) for case in cases}
+        still += [task for case, task in tasks.items() if stands_still(case)]
         try:
             yield cls(tasks)
         finally:

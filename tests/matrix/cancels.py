@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from domain.keys import Step
 from tests.gates import Gate
 from tests.matrix.dimensions import Caller, Case
+from tests.matrix.policies import DEADLINE_SECONDS
 from tests.shop import Shop
 
 
@@ -32,7 +33,7 @@ class Cancels:
         if self._gate is None or self.case.caller is None or self.case.moment is None:
             return
         if self.case.moment.place is not None:
-            await self._gate.reached()
+            await self._gate.reached(within_seconds=DEADLINE_SECONDS)
         self.sent = True
         for by_customer in {
             Caller.CUSTOMER: (True,),

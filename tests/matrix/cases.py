@@ -28,7 +28,7 @@ from tests.matrix.pairs import Row, all_pairs
 
 SEED = 4
 #: So many of all cases are enough to see, within a minute, that something is wrong.
-SAMPLE = 240
+SAMPLE = 200
 
 #: Words that change something, by the fault of the step that they are said about.
 _WORDS = (Word.RETRY, Word.COMPENSATE, Word.CANCEL, Word.SKIP)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -40,7 +41,7 @@ async def player(environment: WorkflowEnvironment, make_database: MakeDatabase) 
 @pytest_asyncio.fixture(scope="module")
 async def batch(request: pytest.FixtureRequest, player: Player) -> AsyncIterator[Batch]:
     """All cases of the module that were selected, side by side. Afterwards the books of the whole shop are proved."""
-    selected = [
+    selected: list[Any] = [
         item.callspec.params["case"]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.module is request.module

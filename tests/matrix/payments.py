@@ -8,6 +8,7 @@ from domain.keys import Step
 from tests.baskets import Basket, fresh
 from tests.gates import Gate
 from tests.matrix.dimensions import Payment
+from tests.matrix.policies import DEADLINE_SECONDS
 from tests.polling import eventually
 from tests.shop import Shop
 
@@ -32,8 +33,6 @@ _OUTCOMES = {
 }
 _OPEN = frozenset({"processing", "requires_action"})
 LOOK_EVERY_SECONDS = 0.05
-#: Nothing that a case is about takes so long, on a machine that is busy with others too.
-DEADLINE_SECONDS = 100
 
 
 def method_of(payment: Payment) -> str:

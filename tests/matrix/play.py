@@ -18,8 +18,8 @@ from tests.builders import an_order_document
 from tests.matrix.cancels import Cancels
 from tests.matrix.dimensions import UNDO_STEPS, Case, Fault, Place, Trigger, Word
 from tests.matrix.faults import Damage, lay, refused_order
-from tests.matrix.payments import DEADLINE_SECONDS, LOOK_EVERY_SECONDS, Bank, method_of
-from tests.matrix.policies import Policies, policy_for
+from tests.matrix.payments import LOOK_EVERY_SECONDS, Bank, method_of
+from tests.matrix.policies import DEADLINE_SECONDS, Policies, policy_for
 from tests.matrix.prove import prove
 from tests.polling import eventually
 from tests.shop import Shop
@@ -97,7 +97,10 @@ class _Order:
             changes |= {"lines": [{"sku": "nobody-sells-this", "quantity": 1}], "points": 0, "store_credit": 0}
         if self.case.breaks(Step.BOOK_SHIPMENT, Fault.REFUSAL) or self.case.trigger is Trigger.COURIER:
             changes["shipping_address"] = an_order_document()["shipping_address"] | {"postcode": "00000"}
-        await (self.shop.place_in_real_time if waits_for_a_word(self.case) else self.shop.place)(self.basket, **changes)
+        if stands_still(self.case):
+            await self.shop.place_in_real_time(self.basket, **changes)
+        else:
+            await self.shop.place(self.basket, **changes)
 
     async def _result(self) -> OrderResult:
         """The saga's own result, once it has ended."""
@@ -112,7 +115,7 @@ class _Order:
         if not self.case.breaks(Step.BOOK_SHIPMENT, Fault.HANGS):
             return
         first_look = self.shop.gates.hold(self.order_id, Step.CANCEL_SHIPMENT, after=True, times=1)
-        await first_look.reached()
+        await first_look.reached(within_seconds=DEADLINE_SECONDS)
         await self.damages[0].mend()
         if self.case.trigger is not Trigger.COURIER:
             await self.shop.until_booked(self.order_id)
@@ -151,7 +154,7 @@ class _Order:
             await self.shop.cancel(self.order_id)
         else:
             await self.shop.redrive(self.order_id, step, word.value)
-        if waits_for_a_word(self.case):
+        if stands_still(self.case):
             await self._go_on()
 
     def _is_down(self, damage: Damage) -> bool:
@@ -174,7 +177,7 @@ class _Order:
         self._clock = task
 
 
-def waits_for_a_word(case: Case) -> bool:
+def stands_still(case: Case) -> bool:
     """Whether the order must stand still until a person has spoken: its own time would run away otherwise."""
     if case.breaks(Step.SCREEN_ORDER, Fault.REFUSAL):
         return case.word is not Word.SKIP

@@ -10,7 +10,10 @@ from tests.matrix.dimensions import SEVERAL_REQUESTS, SLOW, UNDO_STEPS, Case, Fa
 from tests.shop import QUICK
 
 #: A step that hangs is waited for so long, in real time. Longer than a busy machine needs for one that does not.
-SHORT_SECONDS = 1.0
+SHORT_SECONDS = 2.0
+
+#: Nothing that a case is about takes so long, on a machine that is busy with others too.
+DEADLINE_SECONDS = 100
 
 #: All waits that end well are short; only what a case is about may run out.
 PATIENT = QUICK.model_copy(
