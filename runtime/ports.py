@@ -1,7 +1,9 @@
 """Which TCP ports are free, and why one is not."""
 
 import errno
+import random
 import socket
+from itertools import islice
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -19,6 +21,15 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     finally:
         for one in held:
             one.close()
+
+
+def lasting_ports(count: int) -> list[int]:
+    """Different ports that nobody listens on now, and that no outgoing connection is given while nobody does.
+
+    For processes that are started later, or again: systems take the ports of connections from 32768 upwards.
+    """
+    shuffled = random.SystemRandom().sample(range(20_000, 30_000), 1000)
+    return list(islice((port for port in shuffled if why_not(port) is None), count))
 
 
 def why_not(port: int, host: str = "127.0.0.1") -> str | None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from runtime.home import Home
-from runtime.ports import free_ports
+from runtime.ports import lasting_ports
 from runtime.settings import Settings
 from workflows.names import Queue
 
@@ -18,7 +18,7 @@ WorkerPorts = Mapping[Queue | None, int]
 def worker_ports(settings: Settings, workers: Sequence[Queue | None]) -> WorkerPorts:
     """A port for each worker: counted up from WORKER_METRICS_PORT, or any free ones."""
     first, number = settings.worker_metrics_port, len(workers)
-    ports = free_ports(number) if first is None else list(range(first, first + number))
+    ports = lasting_ports(number) if first is None else list(range(first, first + number))
     return dict(zip(workers, ports, strict=True))
 
 
