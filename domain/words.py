@@ -11,6 +11,7 @@ STEP_WORDS = {
     Step.AUTHORIZE_PAYMENT: "hold {due}",
     Step.READ_PAYMENT: "ask the gateway",
     Step.ABANDON_PAYMENT: "end what was not paid in time",
+    Step.AWAIT_PAYMENT: "wait for the payment",
     Step.BOOK_SHIPMENT: "book a parcel",
     Step.CAPTURE_PAYMENT: "take {due}",
     Step.CONFIRM_ORDER: "the order is sold",
