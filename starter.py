@@ -185,7 +185,7 @@ async def _status(order_id: str) -> int:
     async with open_database(settings) as database:
         view = await known_order(database, order_id)
         timeline = await read_timeline(database, order_id)
-    show_order(screen(), view, timeline or [], web_ui_link(settings, order_id), settings.ops_port)
+    show_order(screen(), view, timeline or [], web_ui_link(settings, order_id))
     return 0
 
 

@@ -135,7 +135,7 @@ def actions(effects: Effects, step: Step, item: str, kind: ParkKind) -> list[Act
 def _compensate(effects: Effects, step: Step) -> ActionLine:
     if step is Step.OPEN_ORDER and not undos(effects):
         return ActionLine(RedriveAction.COMPENSATE, "rejects the order: nothing was taken")
-    condition = " (409 while the gateway cannot be read)" if step in PAYMENT_STEPS else ""
+    condition = " (refused while the gateway cannot be read)" if step in PAYMENT_STEPS else ""
     return ActionLine(RedriveAction.COMPENSATE, f"undoes the order{condition}:", tuple(undos(effects)))
 
 

@@ -6,6 +6,8 @@ from runtime.settings import SettingsError
 
 #: Ids and Web UI links stay on one line where nobody looks at a terminal.
 PLAIN_WIDTH = 200
+#: How the operator's commands are typed in a checkout.
+OPS = ".venv/bin/python ops.py"
 
 
 class BadInput(SettingsError):

@@ -1,7 +1,5 @@
 """One order, or many, as a person wants to see them."""
 
-import json
-import shlex
 from collections.abc import Iterable
 
 from rich.console import Console, Group, RenderableType
@@ -9,7 +7,8 @@ from rich.table import Table
 
 from domain.money import format_minor
 from domain.order import OrderStatus
-from domain.views import NeedsReview, OrderSummary, OrderView, TimelineLine
+from domain.views import OrderSummary, OrderView, TimelineLine
+from terminal.app import OPS
 from terminal.steps import steps_table
 
 _STYLES = {
@@ -20,18 +19,11 @@ _STYLES = {
 }
 
 
-def show_order(console: Console, view: OrderView, timeline: Iterable[TimelineLine], link: str, ops_port: int) -> None:
+def show_order(console: Console, view: OrderView, timeline: Iterable[TimelineLine], link: str) -> None:
     """Everything about one order but who it is for; of a parked one also what makes it go on."""
     console.print(Group(_facts(view, link), *_parts(view), steps_table(timeline, view.created_at, "timeline")))
-    for item in view.needs_review:
-        call = _redrive(view, item, ops_port)
-        console.print(
-            "\nto try it again, when the cause is mended (docs/operating.md):",
-            call,
-            sep="\n",
-            markup=False,
-            soft_wrap=True,
-        )
+    if view.needs_review:
+        console.print(f"\nwhat to do about it: {OPS} show {view.order_id}", markup=False, soft_wrap=True)
 
 
 def orders_table(found: Iterable[OrderSummary]) -> Table:
@@ -48,15 +40,6 @@ def orders_table(found: Iterable[OrderSummary]) -> Table:
             f"{order.created_at:%Y-%m-%d %H:%M:%S} UTC",
         )
     return table
-
-
-def _redrive(view: OrderView, item: NeedsReview, ops_port: int) -> str:
-    body = {"step": item.step, "item": item.item, "action": "retry", "reason": "ticket"}
-    told = json.dumps({name: value for name, value in body.items() if value})
-    return (
-        f"  curl -s -X POST http://127.0.0.1:{ops_port}/ops/orders/{view.order_id}/redrive "
-        f"-H 'Content-Type: application/json' -H 'X-Actor: your-name' \\\n    -d {shlex.quote(told)}"
-    )
 
 
 def _status(status: OrderStatus) -> str:

@@ -25,7 +25,7 @@ from runtime.entry import run_entry
 from runtime.links import web_ui_link
 from runtime.logs import configure_logs
 from runtime.settings import Settings, load_settings
-from terminal.app import screen
+from terminal.app import OPS, screen
 from terminal.operator.flags import AsJson, Order, print_json
 from terminal.shop import known_order, open_database
 from terminal.steps import plain_line
@@ -156,7 +156,7 @@ def _label(item: NeedsReview) -> str:
 def command(order_id: str, item: NeedsReview, action: ActionLine) -> str:
     """What to type."""
     part = f" --item {item.item}" if item.item else ""
-    return f"ops.py redrive {order_id} --step {item.step}{part} --action {action.action} --reason '…'"
+    return f"{OPS} redrive {order_id} --step {item.step}{part} --action {action.action} --reason '…'"
 
 
 def _unparked(seen: Seen) -> list[str]:
@@ -165,8 +165,8 @@ def _unparked(seen: Seen) -> list[str]:
     if view.status is OrderStatus.AWAITING_REVIEW:
         return [
             "waits for a reviewer; nothing is taken yet",
-            f"  * approve: it goes on\n      → ops.py review {view.order_id} approve --reason '…'",
-            f"  * reject: REJECTED\n      → ops.py review {view.order_id} reject --reason '…'",
+            f"  * approve: it goes on\n      → {OPS} review {view.order_id} approve --reason '…'",
+            f"  * reject: REJECTED\n      → {OPS} review {view.order_id} reject --reason '…'",
         ]
     left = effects.money.captured - effects.money.refunded
     if view.status in SOLD_STATUSES and left > 0:
@@ -181,7 +181,7 @@ def _unparked(seen: Seen) -> list[str]:
 
 def cancelling(order_id: str) -> str:
     """What to type to cancel."""
-    return f"ops.py cancel {order_id} --reason '…'"
+    return f"{OPS} cancel {order_id} --reason '…'"
 
 
 def _money(seen: Seen) -> list[str]:

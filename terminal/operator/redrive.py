@@ -15,7 +15,7 @@ from events.requests import redrive as send_redrive
 from runtime.entry import run_entry
 from runtime.logs import configure_logs
 from runtime.settings import load_settings
-from terminal.app import BadInput, screen
+from terminal.app import OPS, BadInput, screen
 from terminal.operator.batches import CauseResult, Outcome, Redriver
 from terminal.operator.flags import Actor, checked_actor, checked_reason
 from terminal.operator.parked import ErrorFlag, KindFlag, OlderFlag, StepFlag, show_parked, wanted
@@ -152,7 +152,7 @@ def _rest(result: CauseResult) -> list[str]:
     back = [item.order_id for item, outcome in result.outcomes.items() if outcome is Outcome.CAME_BACK]
     if back:
         more = f" and {len(back) - 5} more" if len(back) > 5 else ""
-        lines.append(f"came back from {result.cause}: {', '.join(back[:5])}{more}: see ops.py show")
+        lines.append(f"came back from {result.cause}: {', '.join(back[:5])}{more}: see {OPS} show")
     return lines
 
 

@@ -69,8 +69,10 @@ async def test_one_order_is_shown_with_what_each_word_would_do(database: Databas
     shown = (await ops("show", order_id)).out
     assert f"order {order_id} of customer ada: NEEDS_REVIEW" in shown
     assert "PARKED at reserve_stock since" in shown
-    assert f"→ ops.py redrive {order_id} --step reserve_stock --action retry --reason '…'" in shown
-    assert f"→ ops.py redrive {order_id} --step reserve_stock --action compensate --reason '…'" in shown
+    assert f"→ .venv/bin/python ops.py redrive {order_id} --step reserve_stock --action retry --reason '…'" in shown
+    assert (
+        f"→ .venv/bin/python ops.py redrive {order_id} --step reserve_stock --action compensate --reason '…'" in shown
+    )
     told = json.loads((await ops("show", order_id, "--json")).out)
     assert [action["action"] for action in told["parked"][0]["actions"]] == ["retry", "compensate"]
     assert "there is no order with this id" in (await ops("show", "nobody")).complaint

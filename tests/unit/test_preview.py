@@ -88,7 +88,7 @@ def test_every_step_that_can_be_parked_tells_each_word_that_is_allowed_there(ste
 def test_compensate_lists_the_undos_and_skip_says_what_stays_undone() -> None:
     lines = {line.action: line for line in actions(EVERYTHING, Step.CAPTURE_PAYMENT, "", ParkKind.TECHNICAL)}
     assert list(lines[RedriveAction.COMPENSATE].undos) == undos(EVERYTHING)
-    assert "409 while the gateway cannot be read" in lines[RedriveAction.COMPENSATE].words
+    assert "refused while the gateway cannot be read" in lines[RedriveAction.COMPENSATE].words
     lines = {line.action: line for line in actions(EVERYTHING, Step.RESTORE_POINTS, "", ParkKind.DECISION)}
     assert lines[RedriveAction.SKIP].words.endswith("what is NOT done then: restore 500 points")
     assert actions(effects(), Step.OPEN_ORDER, "", ParkKind.DECISION)[1].words == "rejects the order: nothing was taken"
