@@ -15,7 +15,7 @@ from runtime.settings import load_settings
 from runtime.temporal import connect
 from terminal.app import screen
 from terminal.books import as_document, show_books
-from terminal.operator.decide import cancel, review
+from terminal.operator.decide import cancel, refund, review
 from terminal.operator.holds import hold, release, status
 from terminal.operator.order import show
 from terminal.operator.parked import parked
@@ -104,7 +104,7 @@ def _told(build: Build) -> str:
     return f"{build.build_id}  {open_ones}: " + ("keep its workers" if build.open_workflows else "its workers may stop")
 
 
-for command in (status, parked, show, redrive, review, cancel, hold, release, reconcile, report):
+for command in (status, parked, show, redrive, review, cancel, refund, hold, release, reconcile, report):
     app.command()(command)
 
 

@@ -115,7 +115,7 @@ PAYMENT_STEPS = frozenset({Step.AUTHORIZE_PAYMENT, Step.AWAIT_PAYMENT, Step.CAPT
 
 #: Parks with no way back: what is to be done there was promised, or is owed.
 _FORWARD_ONLY = frozenset({Step.CONFIRM_ORDER, Step.COMMIT_STOCK})
-_OWED = frozenset({*UNDO_OF.values(), Step.SETTLE_LATE_MONEY})
+_OWED = frozenset({*UNDO_OF.values(), Step.SETTLE_LATE_MONEY, Step.REFUND_PAYMENT})
 
 
 def actions_at(step: Step) -> frozenset[RedriveAction]:

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from workflows.parking import RETRY_OR_SKIP
 from workflows.steps import Steps
 
 with workflow.unsafe.imports_passed_through():
@@ -58,12 +57,12 @@ class CompensationStack:
         if undo.step is Step.RELEASE_PAYMENT:
             await self._release_payment()
             return
-        answer = await self._steps.insist(undo.step, item=undo.item, allowed=RETRY_OR_SKIP)
+        answer = await self._steps.insist(undo.step, item=undo.item)
         if isinstance(answer, ShipmentCancelled) and answer.look_again_after_seconds is not None:
             self._looking_again.append(undo)
             pause = timedelta(seconds=answer.look_again_after_seconds)
             await workflow.sleep(pause, summary="a booking without an answer may still land")
-            await self._steps.insist(undo.step, item=undo.item, allowed=RETRY_OR_SKIP)
+            await self._steps.insist(undo.step, item=undo.item)
 
     def _is_set_aside(self, undo: Undo) -> bool:
         """Whether it goes on by itself, so that the next one may begin."""

@@ -5,7 +5,6 @@ import asyncio
 from temporalio import workflow
 
 from workflows.names import PARKED_STEP
-from workflows.parking import RETRY_OR_SKIP
 from workflows.steps import Steps
 
 with workflow.unsafe.imports_passed_through():
@@ -33,9 +32,7 @@ class LeftoversWorkflow:
     @workflow.run
     async def run(self, leftovers: LeftoversInput) -> None:
         """All undos side by side: they belong to different parties."""
-        await asyncio.gather(
-            *(self._steps.insist(undo.step, item=undo.item, allowed=RETRY_OR_SKIP) for undo in leftovers.undos)
-        )
+        await asyncio.gather(*(self._steps.insist(undo.step, item=undo.item) for undo in leftovers.undos))
         await workflow.wait_condition(workflow.all_handlers_finished)
 
     def _show(self) -> None:

@@ -6,7 +6,6 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from workflows.names import PARKED_STEP, refund_workflow_id
-from workflows.parking import RETRY_OR_SKIP
 from workflows.steps import News, Steps
 
 with workflow.unsafe.imports_passed_through():
@@ -64,9 +63,7 @@ class MoneyWorkflow:
         news = self._news if workflow.patched("look-at-news-while-parked") else None
         while True:
             self._news.unread = False
-            view: PaymentView | None = await self._steps.insist(
-                Step.SETTLE_LATE_MONEY, argument=money, allowed=RETRY_OR_SKIP, news=news
-            )
+            view: PaymentView | None = await self._steps.insist(Step.SETTLE_LATE_MONEY, argument=money, news=news)
             if view and view.refund_under_way:
                 await self._tell_refund(money.order_id, view.refund_under_way)
             await workflow.wait_condition(workflow.all_handlers_finished)
@@ -101,7 +98,6 @@ class MoneyWorkflow:
                 Step.REFUND_PAYMENT,
                 item=refund.refund_id,
                 argument=money,
-                allowed=RETRY_OR_SKIP,
                 news=self._news,
             )
             if view is None:

@@ -21,12 +21,12 @@ from workflows.compensation import CompensationStack
 from workflows.dead_runs import ask_what_to_do
 from workflows.details import describe, search_attributes
 from workflows.names import CUSTOMER_ID, ORDER_TOTAL
-from workflows.payment import PAYMENT_WAITS, Payment
+from workflows.payment import Payment
 from workflows.review import Review
 from workflows.steps import Steps, Stopped, settle_together
 
 with workflow.unsafe.imports_passed_through():
-    from domain.keys import UNDO_OF, Step
+    from domain.keys import PAYMENT_STEPS, UNDO_OF, Step
     from domain.messages import (
         CancelAnswer,
         CancelOrder,
@@ -291,7 +291,7 @@ class OrderWorkflow:
     @workflow.update(description="Retry, compensate or skip a parked step.")
     async def redrive_step(self, message: RedriveStep) -> None:
         """Hands an operator's decision to a parked step. Undoing a payment needs a gateway that can be read."""
-        if message.action is RedriveAction.COMPENSATE and message.step in PAYMENT_WAITS:
+        if message.action is RedriveAction.COMPENSATE and message.step in PAYMENT_STEPS:
             try:
                 await self._steps.do(Step.READ_PAYMENT, interruptible=False)
             except RunOut as ending:

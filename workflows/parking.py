@@ -14,14 +14,10 @@ from temporalio.exceptions import ApplicationError
 from workflows.calls import sleep_unless
 
 with workflow.unsafe.imports_passed_through():
-    from domain.keys import Step
+    from domain.keys import Step, actions_at
     from domain.messages import ParkClosed, ParkedStep, Redriven, RedriveStep, ReviewItem
     from domain.order import ParkKind, RedriveAction
     from domain.policy import OrderPolicy
-
-RETRY_ONLY = frozenset({RedriveAction.RETRY})
-RETRY_OR_COMPENSATE = frozenset({RedriveAction.RETRY, RedriveAction.COMPENSATE})
-RETRY_OR_SKIP = frozenset({RedriveAction.RETRY, RedriveAction.SKIP})
 
 Announce = Callable[[ParkedStep | ParkClosed, "asyncio.Task[None] | None"], "asyncio.Task[None]"]
 
@@ -29,7 +25,6 @@ Announce = Callable[[ParkedStep | ParkClosed, "asyncio.Task[None] | None"], "asy
 @dataclass
 class _Parked:
     notice: ParkedStep
-    allowed: frozenset[RedriveAction]
     decision: RedriveStep | None = None
     decided: RedriveStep | None = None
     untold: RedriveStep | None = None
@@ -52,9 +47,7 @@ class Parking:
         self._announce = announce
         self._parked: dict[tuple[Step, str], _Parked] = {}
 
-    def open(
-        self, step: Step, item: str, kind: ParkKind, error: str, allowed: frozenset[RedriveAction] = RETRY_ONLY
-    ) -> None:
+    def open(self, step: Step, item: str, kind: ParkKind, error: str) -> None:
         """Parks a step, or renews the error of one that is parked already. Does not wait.
 
         One that comes back after an operator's word is told again, also with the same error: whoever said it waits to
@@ -67,10 +60,10 @@ class Parking:
             order_id=self._order_id, step=step, item=item, kind=kind, error=error, since=since, redriven=redriven
         )
         if parked is None:
-            parked = self._parked[step, item] = _Parked(notice, allowed)
+            parked = self._parked[step, item] = _Parked(notice)
         elif redriven is None and (parked.notice.kind, parked.notice.error) == (kind, error):
             return
-        parked.notice, parked.allowed = notice, allowed
+        parked.notice = notice
         parked.written = self._announce(notice, parked.written)
 
     async def wait(
@@ -137,8 +130,8 @@ class Parking:
         if not parked:
             raise ApplicationError(f"{message.step} is not parked", type="NoSuchWait")
         for one in parked:
-            if message.action not in one.allowed:
-                choices = ", ".join(sorted(one.allowed))
+            if message.action not in (allowed := actions_at(message.step)):
+                choices = ", ".join(sorted(allowed))
                 raise ApplicationError(f"{message.step} can only: {choices}", type="NotAllowed")
             if one.decision is not None or not one.waiting:
                 raise ApplicationError(f"{message.step} is moving already", type="AlreadyDecided")

@@ -11,16 +11,12 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from workflows.calls import Contradicted, Refused, RunOut
 from workflows.money import MoneyWorkflow
 from workflows.names import money_workflow_id
-from workflows.parking import RETRY_OR_SKIP
 from workflows.steps import Steps, Stopped
 
 with workflow.unsafe.imports_passed_through():
     from domain.keys import Step
     from domain.messages import GOOD_NEWS, MoneyInput, PaymentUpdated, PaymentView
     from domain.order import CancelReason, ParkKind, PaymentStatus
-
-#: Parks where the money's state decides whether the order can be undone.
-PAYMENT_WAITS = frozenset({Step.AUTHORIZE_PAYMENT, Step.AWAIT_PAYMENT, Step.CAPTURE_PAYMENT})
 
 #: Each poll for a lost webhook waits three times as long as the one before: a handful in half an hour.
 POLL_FACTOR = 3
@@ -63,7 +59,7 @@ class Payment:
         """The undo: gives back whatever the gateway holds or took."""
         self._begun = True
         self._unread_events = self._bad_news = False
-        released = await self._steps.insist(Step.RELEASE_PAYMENT, allowed=RETRY_OR_SKIP)
+        released = await self._steps.insist(Step.RELEASE_PAYMENT)
         self.view = released or self.view
 
     async def release_what_came_since(self) -> None:

@@ -10,7 +10,7 @@ from temporalio import workflow
 from workflows.calls import Contradicted, Interrupted, Refused, RunOut, StepEnded, call, sleep_unless
 from workflows.details import summarize
 from workflows.options import SHORT_PATIENCE_SECONDS
-from workflows.parking import RETRY_ONLY, RETRY_OR_COMPENSATE, Parking
+from workflows.parking import Parking
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
@@ -127,7 +127,6 @@ class Steps:
         *,
         item: str = "",
         argument: Revised | None = None,
-        allowed: frozenset[RedriveAction] = RETRY_ONLY,
         keep_trying: bool = False,
         news: News | None = None,
     ) -> Any:
@@ -147,10 +146,10 @@ class Steps:
                 result = await self.do(step, item=item, argument=argument, interruptible=False)
             except (Refused, Contradicted) as ending:
                 kind = ParkKind.DECISION
-                self.parking.open(step, item, kind, ending.error, allowed)
+                self.parking.open(step, item, kind, ending.error)
             except RunOut as ending:
                 kind = ParkKind.TECHNICAL
-                self.parking.open(step, item, kind, ending.error, allowed)
+                self.parking.open(step, item, kind, ending.error)
             else:
                 await self.parking.close(step, item)
                 return result
@@ -195,7 +194,7 @@ class Steps:
 
         Raises Stopped when an operator says *compensate*, or a cancel ends the wait.
         """
-        self.parking.open(step, item, kind, error, RETRY_OR_COMPENSATE)
+        self.parking.open(step, item, kind, error)
         decision = await self.parking.wait(step, item, self.policy, self.is_cancelled)
         self.stop_if_cancelled()
         if decision and decision.action is RedriveAction.COMPENSATE:

@@ -1,16 +1,20 @@
-"""`ops.py review` and `cancel`: an operator's word about one order."""
+"""`ops.py review`, `cancel` and `refund`: an operator's word about one order."""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Annotated
+from uuid import uuid4
 
 import typer
 
 from adapters.temporal import TemporalUnavailable
 from adapters.updates import UpdateRefused
-from domain.messages import CancelOrder, DecideReview
+from domain.keys import refund_id_for
+from domain.messages import CancelOrder, DecideReview, RefundAsked
+from domain.money import format_minor
 from domain.order import CancelReason
 from events import requests
+from events.refunds import request_refund
 from runtime.entry import ServerUnavailable, run_entry
 from runtime.logs import configure_logs
 from runtime.settings import load_settings
@@ -62,6 +66,39 @@ def cancel(order: Order, reason: Reason, actor: Actor = None) -> None:
         message = CancelOrder(reason=CancelReason.CANCELLED_BY_OPERATOR, actor=who, note=why)
         answer = await requests.cancel(shop.database, shop.client, order, message)
         return f"cancel accepted; the order is {answer.status} now"
+
+    run_entry(lambda: asked(order, ask, actor, reason))
+
+
+def refund(
+    order: Order,
+    *,
+    amount: Annotated[
+        int | None, typer.Option(min=1, metavar="MINOR", help="In the smallest unit (500 is 5.00 EUR); else all left.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The same key is the same refund, however often it is typed. Else a new one.")
+    ] = None,
+    reason: Reason,
+    actor: Actor = None,
+) -> None:
+    """Give captured money of a confirmed order back, all of it or a part.
+
+    * `.venv/bin/python ops.py refund b3peowq5n7rtbghveapkno2l --amount 500 --key ticket-4711 --reason 'broken cup'`
+
+    Exit code: **0** taken: the provider decides when the money is back, **3** refused, with the reason, **1** a server
+    does not answer: type the same with the key that it names.
+    """
+
+    async def ask(shop: Shop, who: str, why: str) -> str:
+        view = await known_order(shop.database, order)
+        name = refund_id_for(key if key is not None else str(uuid4()))
+        message = RefundAsked(refund_id=name, amount=amount, actor=who, reason=why)
+        try:
+            opened = await request_refund(shop.client, order, view.payment.id, message)
+        except TemporalUnavailable:
+            raise ServerUnavailable(f"no answer in time: type the same with --key {name}, it is done once") from None
+        return f"refund {name} of {format_minor(opened.amount, view.currency)} is taken: ops.py show tells how it goes"
 
     run_entry(lambda: asked(order, ask, actor, reason))
 

@@ -170,7 +170,9 @@ def _unparked(seen: Seen) -> list[str]:
         ]
     left = effects.money.captured - effects.money.refunded
     if view.status in SOLD_STATUSES and left > 0:
-        return [f"nothing is parked; up to {format_minor(left, view.currency)} can be refunded"]
+        most = format_minor(left, view.currency)
+        typed = f"{OPS} refund {view.order_id} --reason '…'"
+        return ["nothing is parked", f"  * refund: gives back up to {most} (--amount, else all)", f"      → {typed}"]
     if view.status in CLOSED_STATUSES:
         return ["nothing is parked, and nothing is left to do"]
     if effects.pivot_passed:

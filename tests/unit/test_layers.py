@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         {"domain", "adapters", "workflows.names", "events.refunds", "events.relay", "events.requests"}
         | {"runtime.entry", "runtime.links", "runtime.logs", "runtime.settings", "runtime.temporal", "runtime.tracing"}
     ),
-    "terminal": frozenset({"domain", "adapters", "workflows.names", "events.relay", "events.requests", "runtime"}),
+    "terminal": frozenset({"domain", "adapters", "workflows.names", "runtime"})
+    | {"events.refunds", "events.relay", "events.requests"},
     # What every process does at its start.
     "runtime": frozenset({"domain", "workflows.names"}),
     # Where a process is put together.
