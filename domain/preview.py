@@ -124,12 +124,18 @@ def actions(effects: Effects, step: Step, item: str, kind: ParkKind) -> list[Act
     if RedriveAction.COMPENSATE in allowed:
         lines.append(_compensate(effects, step))
     if RedriveAction.SKIP in allowed:
-        left = [line.words for line in undos(effects) if (line.undo, line.item) == (step, item)]
-        stays = (
-            f"what is NOT done then: {'; '.join(left)}" if left else "our books know of nothing that it leaves undone"
-        )
+        left = "; ".join(_left_by_skip(effects, step, item))
+        stays = f"what is NOT done then: {left}" if left else "our books know of nothing that it leaves undone"
         lines.append(ActionLine(RedriveAction.SKIP, f"goes on without it, and stamps it waived; {stays}"))
     return lines
+
+
+def _left_by_skip(effects: Effects, step: Step, item: str) -> list[str]:
+    if step is Step.REFUND_PAYMENT:
+        return [f"the refund {item}"]
+    if step is Step.SETTLE_LATE_MONEY:
+        step = Step.RELEASE_PAYMENT
+    return [line.words for line in undos(effects) if (line.undo, line.item) == (step, item)]
 
 
 def _compensate(effects: Effects, step: Step) -> ActionLine:

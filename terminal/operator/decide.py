@@ -9,16 +9,17 @@ import typer
 
 from adapters.temporal import TemporalUnavailable
 from adapters.updates import UpdateRefused
+from domain.intake import IntakeProblem, checked_key
 from domain.keys import refund_id_for
 from domain.messages import CancelOrder, DecideReview, RefundAsked
-from domain.money import format_minor
+from domain.money import LARGEST_CHARGE_MINOR, format_minor
 from domain.order import CancelReason
 from events import requests
 from events.refunds import request_refund
 from runtime.entry import ServerUnavailable, run_entry
 from runtime.logs import configure_logs
 from runtime.settings import load_settings
-from terminal.app import screen
+from terminal.app import BadInput, screen
 from terminal.operator.flags import Actor, Order, Reason, checked_actor, checked_reason
 from terminal.shop import Shop, known_order, open_shop
 
@@ -74,7 +75,13 @@ def refund(
     order: Order,
     *,
     amount: Annotated[
-        int | None, typer.Option(min=1, metavar="MINOR", help="In the smallest unit (500 is 5.00 EUR); else all left.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=LARGEST_CHARGE_MINOR,
+            metavar="MINOR",
+            help="In the smallest unit (500 is 5.00 EUR); else all left.",
+        ),
     ] = None,
     key: Annotated[
         str | None, typer.Option(help="The same key is the same refund, however often it is typed. Else a new one.")
@@ -92,7 +99,7 @@ def refund(
 
     async def ask(shop: Shop, who: str, why: str) -> str:
         view = await known_order(shop.database, order)
-        name = refund_id_for(key if key is not None else str(uuid4()))
+        name = refund_id_for(_checked_key(key))
         message = RefundAsked(refund_id=name, amount=amount, actor=who, reason=why)
         try:
             opened = await request_refund(shop.client, order, view.payment.id, message)
@@ -101,6 +108,13 @@ def refund(
         return f"refund {name} of {format_minor(opened.amount, view.currency)} is taken: ops.py show tells how it goes"
 
     run_entry(lambda: asked(order, ask, actor, reason))
+
+
+def _checked_key(key: str | None) -> str:
+    try:
+        return str(uuid4()) if key is None else checked_key(key)
+    except IntakeProblem:
+        raise BadInput("--key: 1 to 255 visible ASCII characters") from None
 
 
 #: Asks the order's workflow in somebody's name and for a reason, and says in words what it answered.

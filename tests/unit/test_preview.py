@@ -91,6 +91,10 @@ def test_compensate_lists_the_undos_and_skip_says_what_stays_undone() -> None:
     assert "refused while the gateway cannot be read" in lines[RedriveAction.COMPENSATE].words
     lines = {line.action: line for line in actions(EVERYTHING, Step.RESTORE_POINTS, "", ParkKind.DECISION)}
     assert lines[RedriveAction.SKIP].words.endswith("what is NOT done then: restore 500 points")
+    late = actions(EVERYTHING, Step.SETTLE_LATE_MONEY, "", ParkKind.TECHNICAL)[-1]
+    assert late.words.endswith("what is NOT done then: void the hold of 45.00 EUR")
+    refund = actions(EVERYTHING, Step.REFUND_PAYMENT, "ticket-4711", ParkKind.DECISION)[-1]
+    assert refund.words.endswith("what is NOT done then: the refund ticket-4711")
     assert actions(effects(), Step.OPEN_ORDER, "", ParkKind.DECISION)[1].words == "rejects the order: nothing was taken"
 
 

@@ -46,13 +46,14 @@ async def redrive(shop: Shop, which: Wanted, reason: str, *, first: int = 10, li
 
 async def parked(shop: Shop, number: int, step: Step, error: Any = a_bug) -> list[tuple[Basket, Gate]]:
     """So many orders that are parked at this step, each with the gate that keeps it there, by their ids."""
-    baskets = sorted([await shop.basket() for _ in range(number)], key=lambda basket: basket.order_id)
-    gates = [shop.gates.fail(basket.order_id, step, error) for basket in baskets]
-    for basket in baskets:
+    orders = []
+    for _ in range(number):
+        basket = await shop.basket()
+        orders.append((basket, shop.gates.fail(basket.order_id, step, error)))
         await shop.place(basket)
-    for basket in baskets:
+    for basket, _ in orders:
         await shop.until_parked(basket.order_id, step)
-    return list(zip(baskets, gates, strict=True))
+    return sorted(orders, key=lambda order: order[0].order_id)
 
 
 def a_request_nobody_will_have() -> Exception:
@@ -166,6 +167,7 @@ async def test_one_order_is_compensated_or_refused_in_words(shop: Shop, tmp_path
 
 
 async def test_an_operator_cancels_and_a_reviewer_decides_by_name_and_reason(shop: Shop, tmp_path: Path) -> None:
+    """Cancel, approve, refund; and each said too late."""
     cancelled, suspicious = await shop.basket(), await shop.basket(suffix="-score-95")
     gate = shop.gates.hold(cancelled.order_id, Step.RESERVE_STOCK)
     await shop.place(cancelled)
@@ -185,6 +187,12 @@ async def test_an_operator_cancels_and_a_reviewer_decides_by_name_and_reason(sho
     assert (await ops(shop, tmp_path, "review", suspicious.order_id, "approve", *said)).code == 0
     await shop.ended(suspicious.order_id)
     await shop.assert_clean(suspicious, suspicious.order_id)
+    sold = (await ops(shop, tmp_path, "show", suspicious.order_id)).out
+    assert "gives back up to 50.00 EUR" in sold
+    taken = await ops(shop, tmp_path, "refund", suspicious.order_id, "--amount", "500", "--key", "ticket-5", *said)
+    assert (taken.code, taken.out.startswith("refund ticket-5 of 5.00 EUR is taken")) == (0, True), taken.err
+    above = await ops(shop, tmp_path, "refund", suspicious.order_id, "--amount", "5000", *said)
+    assert (above.code, above.out.startswith("refused, ")) == (3, True)
     late = await ops(shop, tmp_path, "cancel", suspicious.order_id, *said)
     assert (late.code, late.out.startswith("refused, too-late: ")) == (3, True)
     again = await ops(shop, tmp_path, "review", suspicious.order_id, "reject", *said)
