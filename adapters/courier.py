@@ -9,7 +9,8 @@ from adapters.http import Answer, HttpParty, refused
 from domain.errors import CourierUnavailable, GatewayProtocolError, NoServiceToAddress, NotServed
 from domain.order import ShipmentStatus
 
-PAGE = 100
+#: The most that the courier puts on a page.
+PAGE = 1000
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ Parameters never reach a log or a failure text (`hide_parameters`), a dead serve
 statement or a wait for a lock ends before the step that runs it is given up.
 """
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from sqlalchemy import Table, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -100,3 +102,15 @@ class Database:
     async def close(self) -> None:
         """Closes the pool."""
         await self.engine.dispose()
+
+
+async def insert_rows(connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows by the thousand in one statement; those whose key is there already are left out."""
+    if not rows:
+        return
+    columns = ", ".join(rows[0])
+    statement = text(
+        f"INSERT INTO {table.name} ({columns}) SELECT {columns} "  # noqa: S608  # names of our own tables
+        f"FROM jsonb_populate_recordset(CAST(NULL AS {table.name}), CAST(:rows AS jsonb)) ON CONFLICT DO NOTHING"
+    )
+    await connection.execute(statement, {"rows": json.dumps(rows)})

@@ -6,7 +6,7 @@ and ProviderRequestRefused for anything else the gateway will not do. The provid
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -123,16 +123,15 @@ class PaymentGateway:
         before_effect: BeforeEffect = let_pass,
     ) -> None:
         self._transport = _Transport(timeout_seconds, before_effect)
-        client = stripe.StripeClient(
+        self._client = stripe.StripeClient(
             api_key,
             stripe_version=API_VERSION,
             base_addresses={"api": base_url.rstrip("/")} if base_url else None,
             max_network_retries=0,
             http_client=self._transport,
         )
-        self._intents = client.v1.payment_intents
-        self._refunds = client.v1.refunds
-        self._disputes = client.v1.disputes
+        self._intents = self._client.v1.payment_intents
+        self._refunds = self._client.v1.refunds
 
     async def create_intent(self, order_id: str, amount: int, currency: str, payment_method: str, key: str) -> Intent:
         """The intent under this key: made now and unconfirmed (it moves no money), or made before and read again.
@@ -179,55 +178,52 @@ class PaymentGateway:
 
     async def list_refunds(self, intent_id: str) -> list[Refund]:
         """All refunds on the intent, whoever made them. The list is immediate, unlike Search."""
-        items = _items(self._refunds.list_async, payment_intent=intent_id)
-        return [parse_refund(item) async for item in items]
+        return [parse_refund(item) async for item in self._items("refunds", payment_intent=intent_id)]
 
     async def list_disputes(self, intent_id: str) -> list[Dispute]:
         """All disputes about the intent's charges, open and closed."""
-        return [parse_dispute(item) async for item in _items(self._disputes.list_async, payment_intent=intent_id)]
+        return [parse_dispute(item) async for item in self._items("disputes", payment_intent=intent_id)]
 
     async def list_intents(self, *, since: datetime | None = None, after: str | None = None) -> AsyncIterator[Intent]:
         """Every intent of the account, or made `since` then, newest first, page by page (for the books).
 
         `after`: the list goes on behind this one.
         """
-        async for item in _items(self._intents.list_async, **_part_of_list(since, after)):
+        async for item in self._items("payment_intents", since=since, after=after):
             yield parse_intent(item)
 
     async def list_all_refunds(
         self, *, since: datetime | None = None, after: str | None = None
     ) -> AsyncIterator[Refund]:
         """Every refund of the account, as `list_intents`."""
-        async for item in _items(self._refunds.list_async, **_part_of_list(since, after)):
+        async for item in self._items("refunds", since=since, after=after):
             yield parse_refund(item)
+
+    async def _items(
+        self, name: str, *, since: datetime | None = None, after: str | None = None, **filters: str
+    ) -> AsyncIterator[object]:
+        """The items of a list, page after page, as JSON has them: the SDK's objects take four times as long to make."""
+        params: dict[str, Any] = {"limit": PAGE, **filters}
+        if since is not None:
+            params["created"] = {"gte": int(since.timestamp())}
+        while True:
+            if after is not None:
+                params["starting_after"] = after
+            body = (await _called(self._client.raw_request_async("get", f"/v1/{name}", **params))).data
+            items = body.get("data") if isinstance(body, dict) else None
+            if not isinstance(body, dict) or body.get("object") != "list" or not isinstance(items, list):
+                raise GatewayProtocolError("not a list")
+            for item in items:
+                yield item
+            if not body.get("has_more"):
+                return
+            after = items[-1].get("id") if items and isinstance(items[-1], dict) else None
+            if not isinstance(after, str):
+                raise GatewayProtocolError("not a page")
 
     async def close(self) -> None:
         """Closes the HTTP session."""
         await self._transport.close_async()  # type: ignore[no-untyped-call]  # the SDK gives it no types
-
-
-def _part_of_list(since: datetime | None, after: str | None) -> dict[str, object]:
-    created = {} if since is None else {"created": {"gte": int(since.timestamp())}}
-    return created | ({"starting_after": after} if after else {})
-
-
-async def _items(
-    list_async: Callable[[Any], Awaitable[stripe.StripeObject]], **filters: object
-) -> AsyncIterator[object]:
-    """The items of a list, page after page."""
-    params: dict[str, Any] = {"limit": PAGE, **filters}
-    while True:
-        body = await _fresh(list_async(params))
-        items = body.get("data")
-        if body.get("object") != "list" or not isinstance(items, list):
-            raise GatewayProtocolError("not a list")
-        for item in items:
-            yield item
-        if not body.get("has_more"):
-            return
-        if not items or not isinstance(items[-1], dict) or not isinstance(items[-1].get("id"), str):
-            raise GatewayProtocolError("not a page")
-        params["starting_after"] = items[-1]["id"]
 
 
 async def _fresh(call: Awaitable[stripe.StripeObject]) -> dict[str, Any]:

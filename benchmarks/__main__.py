@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adapters.database import Database
+from benchmarks.books import SHARE, measure_books, show_books_spent
 from benchmarks.load import Load, run_load
 from benchmarks.processes import Usage, usage
 from domain.books import Books
@@ -40,21 +41,42 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 def main(
     orders: Annotated[int, typer.Option(min=1, max=100_000, help="Place this many.")] = 200,
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Requests under way at a time.")] = 16,
+    books: Annotated[
+        int | None, typer.Option(min=SHARE, max=1_000_000, help="Instead: prove and reconcile so many closed orders.")
+    ] = None,
 ) -> None:
     """Measure a shop of its own, on this machine, under many orders at once.
 
     Orders of two lines, paid by card, are placed over HTTP as fast as they are accepted; the simulated gateway
     authorizes each by a webhook a moment later. Everything shares this machine, the simulators and this client too.
 
+    With `--books` nothing is placed: so many closed orders, and a tenth of them in a shop beside it, are put into our
+    own books, the gateway's and the courier's, and proven and reconciled, with the time and the memory that this takes.
+
     Exit code: **0** every order was confirmed and the books hold, **1** not so.
     """
-    run_entry(lambda: _bench(orders, concurrency))
+    run_entry(lambda: _bench(orders, concurrency) if books is None else _bench_books(books))
+
+
+async def _bench_books(orders: int) -> int:
+    measured = {}
+    for count in (orders // SHARE, orders):
+        home = _new_home()
+        screen().print(f"putting {count} closed orders into the books of a shop in {home} …", markup=False)
+        measured[count] = await measure_books(isolated_settings(home), home / "bench.log", count)
+        shutil.rmtree(home)
+    show_books_spent(screen(), measured)
+    return 0
+
+
+def _new_home() -> Path:
+    base = load_settings(from_stack=False).orders_home.resolve()
+    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return Path(tempfile.mkdtemp(prefix="bench-", dir=base))
 
 
 async def _bench(orders: int, concurrency: int) -> int:
-    base = load_settings(from_stack=False).orders_home.resolve()
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    home, console = Path(tempfile.mkdtemp(prefix="bench-", dir=base)), screen()
+    home, console = _new_home(), screen()
     console.print(f"starting a shop in {home} …", markup=False)
     with (home / "bench.log").open("w") as log:
         async with Stack(isolated_settings(home), tell=lambda part, line: print(part, line, file=log)) as stack:

@@ -4,7 +4,7 @@ requires_payment_method → requires_confirmation → processing | requires_acti
 What happens at confirmation is decided by the payment method alone, so that every case can be repeated on demand.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from simulators.ids import new_id
@@ -157,7 +157,7 @@ class Intent:
 
     def view(self) -> dict[str, Any]:
         """The intent as Stripe's JSON tells it."""
-        own = asdict(self)
+        own = dict(vars(self))
         for inner in ("amount_refunded", "refunds_pending", "hold_expires", "settling", "facts"):
             del own[inner]
         return {

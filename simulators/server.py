@@ -11,6 +11,7 @@ from typing import Self
 from aiohttp import web
 from aiosmtpd.smtp import SMTP
 
+from simulators.bulk import add_bulk
 from simulators.calls import Party, add_provider
 from simulators.clock import Clock
 from simulators.control import add_clock, add_faults, add_ledger, bad_request, not_found, read_object
@@ -164,10 +165,12 @@ class Simulators:
         add_ledger(gateway, lambda request: self._gateway.ledger(request.query.get("order_id")))
         add_webhook_control(gateway, self._gateway_webhooks)
         GatewayControl(self._gateway, self._gateway_webhooks).add_to(gateway)
+        add_bulk(gateway, self._store, self.clock, "intents")
         courier = self._provider(self._courier)
         add_ledger(courier, lambda request: self._courier.ledger(request.query.get("order_id")))
         add_webhook_control(courier, self._courier_webhooks)
         courier.router.add_post("/_sim/shipments/{id}/advance", self._advance_shipment)
+        add_bulk(courier, self._store, self.clock, "shipments")
         fraud = self._provider(self._fraud)
         add_ledger(fraud, lambda request: self._fraud.ledger())
         mail = self._controlled("mail")

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 
-from sqlalchemy import BigInteger, Column, DateTime, MetaData, Table, Text, insert, select
+from sqlalchemy import BigInteger, Column, DateTime, MetaData, Table, Text, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.courier import Courier, Shipment
+from adapters.database import insert_rows
 from adapters.payment_gateway import PaymentGateway
 from adapters.stripe_answers import Intent, IntentStatus, Refund, RefundStatus
 from adapters.tables import payments, reservations
@@ -123,7 +124,7 @@ async def _load(connection: AsyncConnection, table: Table, rows: AsyncIterator[R
     async for row in rows:
         batch.append(row)
         if len(batch) == BATCH:
-            await connection.execute(insert(table), batch)
+            await insert_rows(connection, table, batch)
             batch = []
     if batch:
-        await connection.execute(insert(table), batch)
+        await insert_rows(connection, table, batch)

@@ -128,5 +128,7 @@ async def last_run_numbers(connection: AsyncConnection, kind: RunKind) -> tuple[
     row = (await connection.execute(newest.order_by(_runs.c.started_at.desc()).limit(1))).one_or_none()
     if row is None:
         return None, {}
-    counts = select(_found.c.kind, func.count()).where(_found.c.run_id == row.run_id).group_by(_found.c.kind)
-    return float(row.age), dict((await connection.execute(counts)).tuples().all())
+    counts = (
+        select(_found.c.kind, func.count().label("number")).where(_found.c.run_id == row.run_id).group_by(_found.c.kind)
+    )
+    return float(row.age), {found.kind: found.number for found in await connection.execute(counts)}

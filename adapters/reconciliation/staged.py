@@ -2,13 +2,13 @@
 
 # ruff: noqa: S608 (statements are made of what stands here, of nothing from outside)
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
-from sqlalchemy import Table, func, select, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.courier import Shipment
+from adapters.database import insert_rows
 from adapters.stripe_answers import Intent, IntentStatus, Refund
 from adapters.tables import (
     order_steps,
@@ -86,7 +86,7 @@ async def drop_changed_orders(connection: AsyncConnection, run_id: str) -> None:
 
 async def write_intents(connection: AsyncConnection, run_id: str, intents: Collection[Intent]) -> None:
     """Readings of intents that name an order of ours; others are somebody else's. The first reading stands."""
-    await _write(
+    await insert_rows(
         connection,
         reconciliation_intents,
         [
@@ -106,7 +106,7 @@ async def write_intents(connection: AsyncConnection, run_id: str, intents: Colle
 
 async def write_refunds(connection: AsyncConnection, run_id: str, refunds: Collection[Refund]) -> None:
     """Readings of refunds. The first one stands."""
-    await _write(
+    await insert_rows(
         connection,
         reconciliation_refunds,
         [
@@ -127,7 +127,7 @@ async def write_refunds(connection: AsyncConnection, run_id: str, refunds: Colle
 async def write_parcels(connection: AsyncConnection, run_id: str, parcels: Collection[Shipment]) -> None:
     """Readings of parcels whose reference is `order:warehouse`. The first one stands."""
     named = [(parcel, *parcel.reference.partition(":")) for parcel in parcels]
-    await _write(
+    await insert_rows(
         connection,
         reconciliation_parcels,
         [
@@ -141,11 +141,6 @@ async def write_parcels(connection: AsyncConnection, run_id: str, parcels: Colle
             for parcel, order_id, _, warehouse in named
         ],
     )
-
-
-async def _write(connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
-    if rows:
-        await connection.execute(insert(table).on_conflict_do_nothing(), rows)
 
 
 async def intents_not_listed(connection: AsyncConnection, run_id: str, after: str, limit: int) -> list[tuple[str, str]]:
