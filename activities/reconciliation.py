@@ -19,7 +19,7 @@ from adapters.reconciliation import differences, findings, runs, staged
 from adapters.reconciliation.findings import OrderFacts
 from adapters.temporal import TemporalUnavailable
 from domain.errors import NotServed
-from domain.messages import BegunEffect
+from domain.messages import BegunEffect, OrderInput
 from domain.order import CLOSED_STATUSES, UNDONE_STATUSES, OrderStatus
 from domain.reconciliation import (
     UNDO_OF_FINDING,
@@ -51,7 +51,7 @@ class Runs(Protocol):
     async def newest(self, order_ids: Sequence[str]) -> list[SeenRun]: ...
     async def start(self, order_id: str, customer_id: str, total: int, currency: str) -> str: ...
     async def start_again(
-        self, order_id: str, customer_id: str, total: int, currency: str, *, completed: bool
+        self, dead: OrderInput, customer_id: str, total: int, currency: str, *, completed: bool
     ) -> str: ...
     async def settle_money(self, order_id: str, intent_id: str) -> str: ...
     async def give_back(self, order_id: str, undos: list[BegunEffect]) -> str: ...
@@ -185,15 +185,18 @@ class ReconciliationActivities:
                 undos[order.order_id] += [BegunEffect(step=UNDO_OF_FINDING[finding.kind], item=item) for item in items]
                 return None
         if order and finding.kind in _RESTARTS:
-            return await self._start(finding.kind, order)
+            return await self._start(run_id, finding.kind, order)
         intent_id = _intent_to_settle(finding, order) if order else None
         return await self._runs.settle_money(order.order_id, intent_id) if order and intent_id else None
 
-    async def _start(self, kind: FindingKind, order: OrderFacts) -> str:
-        facts = (order.order_id, order.customer_id, order.total, order.currency)
+    async def _start(self, run_id: str, kind: FindingKind, order: OrderFacts) -> str:
+        facts = (order.customer_id, order.total, order.currency)
         if kind is FindingKind.NOT_STARTED:
-            return await self._runs.start(*facts)
-        return await self._runs.start_again(*facts, completed=kind is FindingKind.LAGGING_ORDER)
+            return await self._runs.start(order.order_id, *facts)
+        async with self._database.begin() as connection:
+            warehouses = await findings.live_parcels(connection, run_id, order.order_id)
+        dead = OrderInput(order_id=order.order_id, found_dead=True, warehouses=warehouses)
+        return await self._runs.start_again(dead, *facts, completed=kind is FindingKind.LAGGING_ORDER)
 
     @activity.defn
     async def end_run(self, end: EndRun) -> RunResult:

@@ -19,11 +19,13 @@ class _Message(BaseModel):
 class OrderInput(_Message):
     """Starts one order's saga. The order itself stays in its table (claim check).
 
-    `found_dead`: the order's run had ended before the order did; this one lets an operator decide first.
+    `found_dead`: the order's run had ended before the order did; this one lets an operator decide first. `warehouses`:
+    from where the courier has parcels of it, which our books may not know.
     """
 
     order_id: str
     found_dead: bool = False
+    warehouses: list[str] = []
 
 
 class OrderResult(_Message):

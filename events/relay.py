@@ -44,12 +44,12 @@ async def start_order(
     customer_id: str,
     total: int,
     currency: str,
-    found_dead: bool = False,
+    found_dead: OrderInput | None = None,
     reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.REJECT_DUPLICATE,
 ) -> None:
     """Starts the order's saga. Idempotent by the workflow id: one that runs, or has ended, is left alone.
 
-    `reuse` says which ends another run may follow, `found_dead` that this one does. Raises TemporalUnavailable when
+    `reuse` says which ends another run may follow; one that does takes `found_dead`. Raises TemporalUnavailable when
     there is no answer; the saga may have started then.
     """
     attributes: list[SearchAttributePair[Any]] = [
@@ -62,7 +62,7 @@ async def start_order(
         try:
             await client.start_workflow(
                 "OrderWorkflow",
-                OrderInput(order_id=order_id, found_dead=found_dead),
+                found_dead or OrderInput(order_id=order_id),
                 id=order_workflow_id(order_id),
                 task_queue=Queue.ORDERS,
                 id_reuse_policy=reuse,

@@ -9,7 +9,7 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.temporal import answering_within
-from domain.messages import BegunEffect, MoneyInput, PaymentUpdated
+from domain.messages import BegunEffect, MoneyInput, OrderInput, PaymentUpdated
 from domain.order import OrderStatus
 from domain.reconciliation import LeftoversInput, RunState, SeenRun
 from events.relay import start_order
@@ -59,7 +59,7 @@ class Runs:
         return "started"
 
     async def start_again(
-        self, order_id: str, customer_id: str, total: int, currency: str, *, completed: bool = False
+        self, dead: OrderInput, customer_id: str, total: int, currency: str, *, completed: bool
     ) -> str:
         """Starts a run that parks first. A run that somebody else has started meanwhile is left alone.
 
@@ -68,11 +68,11 @@ class Runs:
         policy = WorkflowIDReusePolicy
         await start_order(
             self._client,
-            order_id,
+            dead.order_id,
             customer_id=customer_id,
             total=total,
             currency=currency,
-            found_dead=True,
+            found_dead=dead,
             reuse=policy.ALLOW_DUPLICATE if completed else policy.ALLOW_DUPLICATE_FAILED_ONLY,
         )
         return "started again, parks at open_order"

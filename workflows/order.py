@@ -133,6 +133,8 @@ class OrderWorkflow:
         """A run that was terminated or reset left its effects behind: this run finds them, or undoes them."""
         for effect in order.begun:
             self._undo.push(UNDO_OF[effect.step], effect.item)
+        for warehouse in self._found_dead.warehouses if self._found_dead else ():
+            self._undo.push(Step.CANCEL_SHIPMENT, warehouse)
 
     async def _screen(self, order: OpenedOrder) -> None:
         """A person decides about a suspicious or large order, and while nobody can score it."""

@@ -17,8 +17,8 @@ from adapters.tables import (
     reconciliation_parcels,
 )
 from domain.keys import Step
-from domain.order import PARKABLE, UNDONE_STATUSES, OrderStatus
-from domain.reconciliation import UNDO_OF_FINDING, Finding, FindingKind
+from domain.order import PARKABLE, UNDONE_STATUSES, OrderStatus, ShipmentStatus
+from domain.reconciliation import Finding, FindingKind
 
 #: An order may take so long in a stage that has no deadline of its own: an outage of a provider is waited for an hour,
 #: a capture for another.
@@ -144,15 +144,20 @@ async def order_of_intent(connection: AsyncConnection, run_id: str, intent_id: s
     )
 
 
-async def items_to_undo(connection: AsyncConnection, run_id: str, finding: Finding) -> list[str]:
-    """The items of the undo that would repair this: the warehouses of its parcels, or the one item of the others."""
-    if finding.kind is not FindingKind.PARCEL_LEFT:
-        return [""] if finding.kind in UNDO_OF_FINDING else []
+async def live_parcels(connection: AsyncConnection, run_id: str, order_id: str) -> list[str]:
+    """Warehouses from which the courier has a parcel of the order, as far as the run has read."""
     table = reconciliation_parcels
     live = select(table.c.warehouse).where(
-        table.c.run_id == run_id, table.c.order_id == finding.subject, table.c.status != "CANCELLED"
+        table.c.run_id == run_id, table.c.order_id == order_id, table.c.status != ShipmentStatus.CANCELLED.value
     )
     return list(await connection.scalars(live.order_by(table.c.warehouse)))
+
+
+async def items_to_undo(connection: AsyncConnection, run_id: str, finding: Finding) -> list[str]:
+    """The items of the undo that would repair this: the warehouses of its parcels, or the one item of the others."""
+    if finding.kind is FindingKind.PARCEL_LEFT:
+        return await live_parcels(connection, run_id, finding.subject)
+    return [""]
 
 
 async def statuses(connection: AsyncConnection, order_ids: Sequence[str]) -> dict[str, OrderStatus]:

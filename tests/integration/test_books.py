@@ -245,7 +245,9 @@ async def test_a_parcel_nobody_knows_of_is_found(books: Bookkeeping) -> None:
 async def test_lists_of_many_pages_are_read_to_their_end(books: Bookkeeping) -> None:
     for number in range(120):
         await books.till.desk.an_intent(order="of-somebody-else", key=f"k{number}")
-        await books.courier.book(f"of-somebody-else:{number}", "main", {"postcode": "1", "country": "GB"})
+    base, others = books.till.desk.simulators.courier_url, [f"of-somebody-else:{number}" for number in range(1200)]
+    shipments = [{"id": one, "reference": one, "warehouse": "main", "status": "booked"} for one in others]
+    await books.till.desk.control("POST", "books", base, shipments=shipments)
     # The order's own intent is the oldest now, its parcel not the last: both are pages away.
     intent = await books.till.at_gateway(books.undone)
     await books.till.desk.control("POST", f"intents/{intent['id']}/force", status="requires_capture")

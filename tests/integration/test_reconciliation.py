@@ -1,11 +1,12 @@
-"""The nightly reconciliation finds each kind of difference among ten thousand orders, and nothing else."""
+"""The nightly reconciliation finds each kind of difference among thousands of orders, and nothing else."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+import pytest
 import pytest_asyncio
 from sqlalchemy import select, text, update
 from temporalio.testing import ActivityEnvironment
@@ -14,12 +15,15 @@ from activities.provider_books import CourierBooksActivities, GatewayBooksActivi
 from activities.reconciliation import ReconciliationActivities
 from adapters.courier import Courier
 from adapters.database import Database
+from adapters.inbox import IncomingEvent, store_event
 from adapters.payment_gateway import PaymentGateway
 from adapters.reconciliation.runs import last_run_numbers, newest_run, read_report
+from adapters.steps import stamp
 from adapters.tables import reconciliation_orders, reconciliation_runs
 from benchmarks.filled import OldShop
-from domain.keys import Step
-from domain.messages import BegunEffect
+from domain.keys import EffectKey, Step
+from domain.messages import BegunEffect, OrderInput
+from domain.order import StepState
 from domain.reconciliation import (
     BeginRun,
     BegunRun,
@@ -33,9 +37,10 @@ from domain.reconciliation import (
 )
 from runtime.settings import Settings
 from simulators import Config, Simulators
+from tests.builders import an_accepted_order
 from tests.conftest import MakeDatabase
 
-ORDERS = 10_000
+SOME, MANY = 300, 10_000
 
 
 @dataclass
@@ -59,9 +64,9 @@ class Messages:
         return "started"
 
     async def start_again(
-        self, order_id: str, customer_id: str, total: int, currency: str, *, completed: bool = False
+        self, dead: OrderInput, customer_id: str, total: int, currency: str, *, completed: bool
     ) -> str:
-        self.sent.append(("start again", order_id))
+        self.sent.append(("start again", dead.order_id))
         return "started again"
 
     async def settle_money(self, order_id: str, intent_id: str) -> str:
@@ -127,28 +132,43 @@ class Reconciler:
             await connection.execute(text(statement), {"order_id": self.shop.order_id(number)})
 
 
-@pytest_asyncio.fixture(scope="module")
-async def reconciler(make_database: MakeDatabase) -> AsyncIterator[Reconciler]:
-    """Ten thousand closed orders in three books that agree."""
+@asynccontextmanager
+async def a_reconciler(database: Database, orders: int = 0) -> AsyncIterator[Reconciler]:
+    """So many closed orders in three books that agree."""
     async with AsyncExitStack() as stack:
         simulators = await stack.enter_async_context(Simulators(Config()))
-        found = Reconciler(await make_database(), simulators, stack)
-        await found.shop.fill(ORDERS)
+        found = Reconciler(database, simulators, stack)
+        if orders:
+            await found.shop.fill(orders)
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module")
+async def reconciler(make_database: MakeDatabase) -> AsyncIterator[Reconciler]:
+    """A shop with some orders."""
+    async with a_reconciler(await make_database(), SOME) as found:
         yield found
 
 
 def told(report: Report, shop: OldShop) -> dict[int, FindingKind]:
     """What was found, by the order's number."""
-    numbers = {shop.order_id(number): number for number in range(1, ORDERS + 1)}
+    numbers = {shop.order_id(number): number for number in range(1, MANY + 1)}
     return {numbers[finding.subject]: finding.kind for finding in report.findings}
 
 
-async def test_each_seeded_difference_is_found_among_ten_thousand_orders_and_nothing_else(
-    reconciler: Reconciler,
-) -> None:
-    clean = await reconciler.whole(RunKind.NIGHTLY)
-    assert (clean.findings, clean.checked, reconciler.messages.sent) == ([], ORDERS, [])
-    await another_night(reconciler)
+@pytest.mark.parametrize("orders", [SOME, pytest.param(MANY, marks=pytest.mark.long)])
+async def test_each_seeded_difference_is_found_and_nothing_else(database: Database, orders: int) -> None:
+    async with a_reconciler(database, orders) as reconciler:
+        clean = await reconciler.whole(RunKind.NIGHTLY)
+        assert (clean.findings, clean.checked, reconciler.messages.sent) == ([], orders, [])
+        await another_night(reconciler)
+        await seed_differences(reconciler)
+        report = await reconciler.whole(RunKind.NIGHTLY)
+        await assert_found(reconciler, report)
+
+
+async def seed_differences(reconciler: Reconciler) -> None:
+    """Two of each kind, in one of the three books."""
     shop = reconciler.shop
 
     def intent(number: int, status: str, amount: int = 5000) -> dict[str, object]:
@@ -165,7 +185,11 @@ async def test_each_seeded_difference_is_found_among_ten_thousand_orders_and_not
     await shop.tell_courier([parcel(17, "booked"), parcel(3, "cancelled")])
     await reconciler.change("UPDATE reservations SET state = 'reserved' WHERE order_id = :order_id", 18)
     await reconciler.change("UPDATE reservations SET quantity = 2 WHERE order_id = :order_id AND sku = 'bulk-a'", 4)
-    report = await reconciler.whole(RunKind.NIGHTLY)
+
+
+async def assert_found(reconciler: Reconciler, report: Report) -> None:
+    """Each one, by its kind, and what was sent to repair it."""
+    shop = reconciler.shop
     assert told(report, shop) == {
         7: FindingKind.MONEY_KEPT,
         8: FindingKind.OPEN_HOLD,
@@ -254,3 +278,39 @@ async def looked_at(reconciler: Reconciler, order_id: str) -> bool:
         found = await connection.scalar(query)
     await reconciler.end(begun, complete=True)
     return found is not None
+
+
+async def test_an_order_that_temporal_does_not_know_is_started_or_asked_about(database: Database) -> None:
+    async with a_reconciler(database) as reconciler:
+        never, once = await an_accepted_order(database), await an_accepted_order(database)
+        async with database.begin() as connection:
+            await stamp(connection, EffectKey(once, Step.OPEN_ORDER), StepState.DONE)
+        report = await reconciler.whole(RunKind.GUARD)
+    assert {finding.subject: finding.kind for finding in report.findings} == {
+        never: FindingKind.NOT_STARTED,
+        once: FindingKind.DEAD_RUN,
+    }
+    assert sorted(reconciler.messages.sent) == [("start", never), ("start again", once)]
+
+
+async def test_what_is_past_its_deadline_or_was_never_passed_on_is_told(database: Database) -> None:
+    async with a_reconciler(database) as reconciler:
+        waiting, parked, late = [await an_accepted_order(database) for _ in range(3)]
+        async with database.begin() as connection:
+            await store_event(connection, IncomingEvent("stripe", "evt_1", "t", "pi_1", None))
+            for statement in (
+                "UPDATE orders SET updated_at = updated_at - interval '3 hours' WHERE order_id <> :waiting",
+                "UPDATE webhook_inbox SET received_at = received_at - interval '6 minutes'",
+                "UPDATE outbox SET created_at = created_at - interval '6 minutes' WHERE order_id = :waiting",
+                "INSERT INTO review_items (order_id, step, kind, error) VALUES (:parked, 's', 'TECHNICAL', 'e')",
+            ):
+                names = {"waiting": waiting, "parked": parked}
+                await connection.execute(
+                    text(statement), {name: value for name, value in names.items() if f":{name}" in statement}
+                )
+        report = await reconciler.whole(RunKind.GUARD)
+    found = {finding.kind: finding for finding in report.findings if finding.kind is not FindingKind.NOT_STARTED}
+    assert found.keys() == {FindingKind.OVERDUE, FindingKind.WEBHOOKS_WAIT, FindingKind.STARTS_WAIT}
+    assert (found[FindingKind.OVERDUE].subject, found[FindingKind.OVERDUE].action) == (late, None)
+    assert found[FindingKind.WEBHOOKS_WAIT].action == found[FindingKind.STARTS_WAIT].action == "woken"
+    assert found[FindingKind.STARTS_WAIT].detail.startswith("1 wait, the oldest for 36")
