@@ -12,6 +12,7 @@ from rich.table import Table
 
 from adapters.database import Database
 from benchmarks.filled import OldShop
+from benchmarks.processes import peak_memory_mb
 from runtime.entry import EntryError
 from runtime.parts import ROOT
 from runtime.settings import Settings
@@ -19,14 +20,14 @@ from runtime.stack import Stack
 
 #: The smaller books, beside which the memory of the large ones is told.
 SHARE = 10
+LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Spent:
-    """One command: what it took from start to end, and the most memory that it held."""
+    """One command: what it took from start to end, and the most memory that it held (0 where there is no /proc)."""
 
     seconds: float
-    cpu_seconds: float
     memory_mb: float
 
 
@@ -45,28 +46,30 @@ async def measure_books(settings: Settings, log: Path, orders: int) -> dict[str,
                 await database.close()
             home = stack.settings.orders_home
             commands = {"ops.py prove": ("prove",), "ops.py reconcile --nightly": ("reconcile", "--nightly")}
-            return {name: await asyncio.to_thread(_spend, home, log, *words) for name, words in commands.items()}
+            return {name: await _spend(home, log, *words) for name, words in commands.items()}
 
 
-def _spend(home: Path, log: Path, *words: str) -> Spent:
-    began = time.monotonic()
+async def _spend(home: Path, log: Path, *words: str) -> Spent:
+    began, peak = time.monotonic(), 0.0
     with log.open("a") as told:
-        redirect = [(os.POSIX_SPAWN_DUP2, told.fileno(), 1), (os.POSIX_SPAWN_DUP2, told.fileno(), 2)]
-        argv = [sys.executable, str(ROOT / "ops.py"), *words]
-        pid = os.posix_spawn(sys.executable, argv, {**os.environ, "ORDERS_HOME": str(home)}, file_actions=redirect)
-    _, status, used = os.wait4(pid, 0)
-    if code := os.waitstatus_to_exitcode(status):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(ROOT / "ops.py"), *words),
+            env={**os.environ, "ORDERS_HOME": str(home)},
+            stdout=told,
+            stderr=told,
+        )
+    ending = asyncio.create_task(process.wait())
+    while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+        peak = max(peak, peak_memory_mb(process.pid))
+    if code := ending.result():
         raise EntryError(f"`ops.py {' '.join(words)}` ended with {code}: {log} says why")
-    # ru_maxrss: kilobytes on Linux, bytes on macOS (getrusage(2) of each).
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return Spent(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / unit)
+    return Spent(time.monotonic() - began, peak)
 
 
 def show_books_spent(console: Console, measured: dict[int, dict[str, Spent]]) -> None:
     """One row a command and size of the books."""
-    table = Table("command", "closed orders", "s", "CPU of the command, s", "its memory at most, MB", box=None)
+    table = Table("command", "closed orders", "s", "memory at most, MB", box=None)
     for orders, commands in measured.items():
         for name, spent in commands.items():
-            numbers = (f"{spent.seconds:.1f}", f"{spent.cpu_seconds:.1f}", f"{spent.memory_mb:.0f}")
-            table.add_row(name, f"{orders:,}", *numbers)
+            table.add_row(name, f"{orders:,}", f"{spent.seconds:.1f}", f"{spent.memory_mb:.0f}")
     console.print(table)

@@ -44,6 +44,18 @@ def usage(roots: Mapping[str, int]) -> dict[str, Usage]:
     return found
 
 
+def peak_memory_mb(pid: int) -> float:
+    """The most that a process has held so far, 0 where there is no /proc or the process has ended.
+
+    Not `ru_maxrss`: a child's counts what its parent held when it was made.
+    """
+    with suppress(OSError):
+        for line in (PROC / str(pid) / "status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0
+
+
 def _processes() -> list[tuple[int, _Process]]:
     found = []
     for directory in PROC.glob("[0-9]*"):

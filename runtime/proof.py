@@ -1,10 +1,8 @@
 """Proves the books: our own at one instant, closed orders against the providers, open orders against Temporal."""
 
-import asyncio
 from contextlib import AsyncExitStack
 
-from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client
 
 from adapters.books.own import orders_to_run, read_own_books
 from adapters.books.settled import read_settled_books
@@ -12,16 +10,17 @@ from adapters.courier import Courier
 from adapters.database import Database
 from adapters.http import ProviderRequestRefused
 from adapters.payment_gateway import PaymentGateway
+from adapters.temporal import TemporalUnavailable
 from domain.books import MOST_FAILURES, Books, Failure, LineKind, LineResult
 from domain.errors import GatewayProtocolError, NotServed, TransientError
+from domain.reconciliation import RunState, SeenRun
+from events.runs import Runs
 from runtime.entry import EntryError, ServerUnavailable
 from runtime.settings import Settings
-from workflows.names import Queue, order_workflow_id
+from workflows.names import Queue
 
 #: An order that was just accepted or moved has this long until its saga must be seen.
 GRACE_SECONDS = 60
-#: Look-ups at Temporal that run side by side.
-SIDE_BY_SIDE = 16
 
 
 async def prove(settings: Settings, client: Client | None = None, order_id: str | None = None) -> Books:
@@ -63,21 +62,20 @@ async def _settled(database: Database, gateway: PaymentGateway, courier: Courier
 async def prove_running(database: Database, client: Client, order_id: str | None = None) -> LineResult:
     """Every order that needs its saga, and is older than a minute, has an open run.
 
-    Raises DatabaseUnavailable, or RPCError when Temporal does not answer.
+    Raises DatabaseUnavailable, or ServerUnavailable when Temporal does not answer.
     """
     needed = await orders_to_run(database, GRACE_SECONDS, order_id)
-    running = await _running(client) if order_id is None else set[str]()
-    suspects = [one for one in needed if order_workflow_id(one) not in running]
-    # The list lags behind, and an order may have ended since: each suspect is looked at by itself.
-    limit = asyncio.Semaphore(SIDE_BY_SIDE)
-
-    async def look(suspect: str) -> str | None:
-        async with limit:
-            return await _why_not_running(client, suspect)
-
-    why = dict(zip(suspects, await asyncio.gather(*map(look, suspects)), strict=True))
-    still_open = set(await orders_to_run(database, GRACE_SECONDS, order_id)) if any(why.values()) else set()
-    failures = [Failure(one, reason) for one, reason in why.items() if reason and one in still_open]
+    runs = Runs(client)
+    try:
+        running = await runs.running() if order_id is None else set[str]()
+        # The list lags behind: each suspect is looked at by itself.
+        seen = await runs.newest([one for one in needed if one not in running])
+    except TemporalUnavailable as error:
+        raise ServerUnavailable(f"Temporal stopped answering ({error}): see TEMPORAL_ADDRESS") from None
+    why = {run.order_id: _why(run) for run in seen if run.state is not RunState.RUNNING}
+    # The order may have ended since.
+    still_open = set(await orders_to_run(database, GRACE_SECONDS, order_id)) if why else set()
+    failures = [Failure(one, reason) for one, reason in why.items() if one in still_open]
     return LineResult(
         "every open order has a run",
         LineKind.CONSERVATION,
@@ -87,17 +85,5 @@ async def prove_running(database: Database, client: Client, order_id: str | None
     )
 
 
-async def _running(client: Client) -> set[str]:
-    query = "WorkflowType = 'OrderWorkflow' AND ExecutionStatus = 'Running'"
-    return {run.id async for run in client.list_workflows(query, page_size=1000)}
-
-
-async def _why_not_running(client: Client, order_id: str) -> str | None:
-    try:
-        description = await client.get_workflow_handle(order_workflow_id(order_id)).describe()
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return "was never started"
-        raise
-    status = description.status
-    return None if status is WorkflowExecutionStatus.RUNNING else f"its run is {status.name if status else 'closed'}"
+def _why(run: SeenRun) -> str:
+    return "was never started" if run.state is RunState.MISSING else f"its run is {run.ended}"

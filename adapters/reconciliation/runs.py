@@ -119,16 +119,3 @@ async def newest_run(connection: AsyncConnection, kind: RunKind, night: date | N
     if night is not None:
         query = query.where(_runs.c.night == night).order_by(_runs.c.complete.desc())
     return await connection.scalar(query.order_by(_runs.c.started_at.desc()).limit(1))
-
-
-async def last_run_numbers(connection: AsyncConnection, kind: RunKind) -> tuple[float | None, dict[str, int]]:
-    """For gauges: how many seconds ago the newest complete run of a kind ended, None: never; its findings by kind."""
-    age = func.extract("epoch", func.clock_timestamp() - _runs.c.finished_at)
-    newest = select(_runs.c.run_id, age.label("age")).where(_runs.c.kind == kind.value, _runs.c.complete)
-    row = (await connection.execute(newest.order_by(_runs.c.started_at.desc()).limit(1))).one_or_none()
-    if row is None:
-        return None, {}
-    counts = (
-        select(_found.c.kind, func.count().label("number")).where(_found.c.run_id == row.run_id).group_by(_found.c.kind)
-    )
-    return float(row.age), {found.kind: found.number for found in await connection.execute(counts)}

@@ -10,7 +10,9 @@ from api.ops import RedriveRequest, ReviewRequest
 from domain.errors import ContradictionError, NotServed, TransientError, names_under
 from domain.intake import request_problem
 from domain.keys import PARKING, Step
+from domain.reconciliation import FindingKind
 from tests.imports import ROOT
+from workflows.dead_runs import DEAD_RUN
 from workflows.names import SEARCH_ATTRIBUTES, Queue
 from workflows.order import OrderWorkflow
 
@@ -48,6 +50,11 @@ def test_a_step_where_nothing_can_be_parked_is_answered_with_those_where_it_can(
     (error,) = request_problem(refusal.value).errors
     assert (error.field, error.problem) == ("step", f"one of {', '.join(PARKING)}")
     assert RedriveRequest.model_json_schema()["properties"]["step"]["enum"] == list(PARKING)
+
+
+def test_everything_that_the_guard_can_find_is_explained() -> None:
+    assert [kind for kind in FindingKind if f"`{kind}`" not in TEXT] == []
+    assert f"`{DEAD_RUN}`" in TEXT
 
 
 def test_a_run_is_started_anew_under_the_names_that_it_has() -> None:
