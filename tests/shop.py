@@ -3,7 +3,7 @@
 Tests share one shop and keep apart by ids: each makes its own products and customers.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -205,11 +205,12 @@ async def open_shop(
     gateway_url: str | None = None,
     provider_timeout_seconds: float = 0.5,
     interceptors: Sequence[Interceptor] = (),
+    queues: Collection[Queue] = tuple(Queue),
 ) -> AsyncIterator[Shop]:
     """The shop is open until the block ends. `standing_still` comes from an environment that skips time.
 
     `parties`: each works by its own database role, which its URL names. `gateway_url`: its payments go there, and none
-    to the simulator. `interceptors` stand inside the gates.
+    to the simulator. `interceptors` stand inside the gates. `queues` that are left out have no worker.
     """
     gates = Gates()
     async with AsyncExitStack() as stack:
@@ -241,5 +242,5 @@ async def open_shop(
         for endpoint, path in ((simulators.gateway_webhook, "stripe"), (simulators.courier_webhook, "courier")):
             endpoint.url, endpoint.secret = str(shopper.make_url(f"/webhooks/{path}")), SECRET
         http = await stack.enter_async_context(aiohttp.ClientSession())
-        await stack.enter_async_context(running_workers(client, settings, list(Queue), policy, [gates, *interceptors]))
+        await stack.enter_async_context(running_workers(client, settings, queues, policy, [gates, *interceptors]))
         yield Shop(database, simulators, http, client, settings, shopper, operator, gates, standing_still)

@@ -35,6 +35,7 @@ WAITING = {PaymentStatus.REQUIRES_ACTION, PaymentStatus.PROCESSING}
 
 
 async def test_a_worker_killed_twice_changes_no_order(shop: RunningShop) -> None:
+    """S04, S80: at any moment; each service sees one effect."""
     orders = await shop.prepared(ORDERS)
     before, chance, half = await shop.stamps(), random.Random(SEED), STAMPS // 2
 
@@ -67,6 +68,7 @@ async def test_a_server_killed_while_orders_run_and_wait_changes_none_of_them(sh
 
 
 async def test_an_order_whose_api_was_killed_between_its_answer_and_its_start_is_started(shop: RunningShop) -> None:
+    """S83, S87: and the shopper, who asks again, has one order."""
     (order,) = await shop.prepared(CASES[:1])
     # Without Temporal the API cannot have started it before it dies: only the relay is left.
     shop.stack.pause_restarts("temporal")

@@ -34,6 +34,7 @@ async def test_an_order_of_two_parcels_is_confirmed_in_a_short_history(shop: Run
 
 
 async def test_who_the_shopper_is_stands_with_the_contact_and_nowhere_else(shop: RunningShop) -> None:
+    """S96: with the worker killed meanwhile."""
     bought = await shop.doors.post_order(marked(), fresh("key"))
     unserved = await shop.doors.post_order(marked(postcode="00000"), fresh("key"))
     shop.stack.kill("worker")

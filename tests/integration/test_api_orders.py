@@ -97,6 +97,7 @@ async def test_a_reused_key_means_the_same_order_or_an_error(lonely_api: Api, da
 
 
 async def test_one_character_is_a_key(lonely_api: Api, database: Database) -> None:
+    """S82."""
     await the_fixture_products(database)
     status, _ = await lonely_api.order(an_order_document(), "k")
     assert status == 202
@@ -105,6 +106,7 @@ async def test_one_character_is_a_key(lonely_api: Api, database: Database) -> No
 @pytest.mark.usefixtures("nothing_written")
 @pytest.mark.parametrize("key", ["", "k" * 256, "k" * 300, "two words", "schlüssel"])
 async def test_a_key_that_is_none_is_refused(refusing_api: Api, key: str) -> None:
+    """S82: empty, too long, or not made of visible characters."""
     await refused(refusing_api, 400, "invalid-key", json=an_order_document(), headers={"Idempotency-Key": key})
 
 
@@ -189,6 +191,7 @@ async def test_an_unknown_order_is_not_found(refusing_api: Api, order_id: str) -
 
 
 async def test_five_hundred_lines_fit(lonely_api: Api, database: Database) -> None:
+    """S78: within the limit."""
     await the_fixture_products(database)
     lines = [{"sku": "AB"[number % 2], "quantity": 1} for number in range(500)]
     status, accepted = await lonely_api.order(an_order_document(lines=lines), unique("key"))

@@ -73,6 +73,7 @@ def plain(database: Database) -> str:
 async def test_a_killed_api_loses_no_order_that_it_accepted(
     tmp_path: Path, database: Database, temporal: Client
 ) -> None:
+    """S87: killed between its answer and the start."""
     await the_fixture_products(database)
     async with serving(tmp_path, plain(database)) as (process, address):
         order = {"json": an_order_document(), "headers": {"Idempotency-Key": unique("key")}}

@@ -229,6 +229,19 @@ async def test_what_nobody_needs_any_more_is_forgotten_after_thirty_days_a_batch
     assert await inbox(database) == {waiting: "waiting", kept[0]: "set_aside", kept[1]: "delivered"}
 
 
+async def test_of_nobody_s_events_only_so_many_are_kept(
+    database: Database, sagas: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S27: the newest ones."""
+    monkeypatch.setattr("adapters.inbox.SET_ASIDE_MOST", 2)
+    events = [await an_event(database, None, "nobody") for _ in range(5)]
+    await deliver_waiting(database, sagas)
+    for pruned in (3, 0):
+        async with database.begin() as connection:
+            assert await prune_inbox(connection, 10) == pruned
+    assert await inbox(database) == dict.fromkeys(events[-2:], "set_aside")
+
+
 async def test_events_are_delivered_while_old_ones_cannot_be_forgotten(
     database: Database, sagas: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ async def orders_of(database: Database, *baskets: dict[str, int]) -> list[str]:
 
 
 async def test_of_fifty_orders_for_the_last_piece_exactly_one_gets_it(database: Database) -> None:
+    """S48: at the shelf."""
     await a_product(database, "A", on_hand=1)
     order_ids = await orders_of(database, *[{"A": 1}] * 50)
     answers = await at_once(InventoryActivities(database).reserve_stock, order_ids)
@@ -34,6 +35,7 @@ async def test_of_fifty_orders_for_the_last_piece_exactly_one_gets_it(database: 
 
 
 async def test_orders_of_different_sizes_never_reserve_more_than_there_is(database: Database) -> None:
+    """S48: at the shelf."""
     await a_product(database, "A", on_hand=6, warehouse="berlin")
     await a_product(database, "A", on_hand=4, warehouse="porto")
     draw = random.Random(48)

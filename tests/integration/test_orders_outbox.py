@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import func, select, update
 
 from adapters.database import Database
@@ -70,6 +71,20 @@ async def test_the_same_fact_is_told_once(database: Database) -> None:
             event = order_event(EventType.ORDER_SUBMITTED, facts)
             await append_event(connection, event, correlation_id=correlation_id)
     assert [row.correlation_id for row in await due(database)] == ["first"]
+
+
+async def test_a_fact_whose_transaction_failed_is_never_told(database: Database) -> None:
+    """S87: it was queued, and then the business of the same transaction broke."""
+    facts = OrderFacts(order_id="o", customer_id="ada", currency="EUR", total=1, points=0, store_credit=0, amount_due=1)
+
+    async def sell() -> None:
+        async with database.begin() as connection:
+            await append_event(connection, order_event(EventType.ORDER_SUBMITTED, facts), correlation_id="first")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await sell()
+    assert await due(database) == []
 
 
 async def test_the_oldest_waiting_event_is_what_an_alert_watches(database: Database) -> None:

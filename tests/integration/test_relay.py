@@ -113,6 +113,7 @@ async def test_what_another_relay_holds_is_not_waited_for(database: Database, te
 
 
 async def test_an_outage_of_temporal_loses_no_order(database: Database, temporal: Client, no_temporal: Client) -> None:
+    """S87: whoever starts orders is down for as long as it takes."""
     order_ids = [await an_accepted_order(database) for _ in range(3)]
     async with running(Relay(database, no_temporal)):
 

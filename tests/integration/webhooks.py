@@ -27,11 +27,14 @@ def a_shipment_event(shipment_id: str, status: str, reference: str = "o:main") -
     return {"id": unique("cevt"), "type": f"shipment.{status}", "shipment": shipment}
 
 
-def signature(body: bytes, secret: str = SECRETS[0], *, offset: int = 0) -> str:
-    """The header of these bytes, stamped `offset` seconds from now."""
+def signature(body: bytes, *secrets: str, offset: int = 0) -> str:
+    """The header of these bytes, signed with each of the secrets, stamped `offset` seconds from now."""
     at = int(time.time()) + offset
-    digest = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={at},v1={digest}"
+    signed = [
+        hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+        for secret in secrets or SECRETS[:1]
+    ]
+    return ",".join([f"t={at}", *(f"v1={digest}" for digest in signed)])
 
 
 async def send(

@@ -52,6 +52,7 @@ async def replay_in(tree: Path) -> tuple[int, str]:
 
 
 async def test_every_recorded_history_is_repeated() -> None:
+    """S73: of every released version."""
     failed = await failures(files())
     assert failed == {}, "docs/changing-workflows.md tells what to do"
 

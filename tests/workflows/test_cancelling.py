@@ -67,7 +67,7 @@ async def assert_cancelled(shop: Shop, basket: Basket, reason: str) -> None:
 
 @CANCELS
 async def test_a_cancel_at_any_step_before_the_pivot_undoes_the_order(shop: Shop, cancel: Any, reason: str) -> None:
-    """The customer's comes before the step's effect, Temporal's after it: to the saga the two are one message."""
+    """S68: the customer's comes before the step's effect, Temporal's after it: to the saga the two are one message."""
     after = cancel is cancel_in_temporal
 
     async def one(step: Step, item: str | None) -> None:
@@ -121,6 +121,8 @@ async def test_a_cancel_in_the_moment_of_the_order_undoes_it(shop: Shop, cancel:
 
 @CANCELS
 async def test_cancels_during_each_undo_change_nothing(shop: Shop, cancel: Any, reason: str) -> None:
+    """S68: the saga ends by itself with its result."""
+
     async def one(undo: Step) -> None:
         basket = await shop.basket(credit=1000)
         gate = shop.gates.hold(basket.order_id, undo)
@@ -152,6 +154,8 @@ async def test_the_first_of_two_cancels_counts(shop: Shop) -> None:
 
 
 async def test_after_the_pivot_a_cancel_is_too_late_and_the_order_is_confirmed(shop: Shop) -> None:
+    """S68: at the steps from which there is no way back."""
+
     async def one(step: Step) -> None:
         basket = await shop.basket()
         gate = shop.gates.hold(basket.order_id, step)

@@ -80,6 +80,7 @@ async def test_a_run_that_was_ended_at_any_step_is_undone_when_an_operator_says_
 
 
 async def test_nothing_moves_between_the_end_of_a_run_and_the_operators_word(shop: Shop) -> None:
+    """S72: ended between the capture and what follows it."""
     basket = await shop.basket()
     (await terminated(shop, basket, Step.CAPTURE_PAYMENT, after=True)).open()
     before = [await shop.intents(basket.order_id), await shop.shipments(basket.order_id)]

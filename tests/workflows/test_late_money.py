@@ -85,6 +85,7 @@ async def test_events_about_a_confirmed_order_move_nothing(till: Till) -> None:
 
 
 async def test_a_hold_that_expires_before_the_courier_answers_undoes_the_order(till: Till) -> None:
+    """S33: after eight days."""
     basket = await till.shop.basket()
     courier = till.shop.gates.hold(basket.order_id, Step.BOOK_SHIPMENT)
     await till.shop.place_in_real_time(basket)

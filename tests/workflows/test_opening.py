@@ -8,7 +8,6 @@ from temporalio.testing import WorkflowEnvironment
 
 from domain.keys import Step
 from domain.messages import OrderInput
-from events.relay import start_order
 from tests.baskets import Basket, fresh
 from tests.gates import a_bug, database_down
 from tests.shop import Shop
@@ -22,6 +21,7 @@ async def a_suspect(shop: Shop) -> Basket:
 
 
 async def test_an_unknown_sku_rejects_the_order_before_anything_is_taken(shop: Shop) -> None:
+    """S77: asked once."""
     basket = await shop.basket()
     lines = [{"sku": basket.a, "quantity": 1}, {"sku": fresh("ghost"), "quantity": 1}]
     order_id = await shop.place(basket, lines=lines)
@@ -55,22 +55,6 @@ async def test_a_closed_order_that_is_started_again_changes_nothing(shop: Shop) 
     assert [shop.gates.calls(basket.order_id, Step.RESERVE_STOCK) for basket in (bought, refused)] == [1, 1]
     await shop.assert_clean(bought, bought.order_id)
     await shop.assert_undone(refused, refused.order_id, "CARD_DECLINED")
-
-
-async def test_many_starts_of_one_order_are_one_run(shop: Shop) -> None:
-    basket = await shop.basket()
-    opening = shop.gates.hold(basket.order_id, Step.OPEN_ORDER)
-    order_id = await shop.place(basket)
-    await opening.reached()
-
-    async def start() -> None:
-        await start_order(shop.client, order_id, customer_id=basket.customer, total=5000, currency="EUR")
-
-    await asyncio.gather(*(start() for _ in range(20)))
-    opening.open()
-    await shop.ended(order_id)
-    assert shop.gates.calls(order_id, Step.OPEN_ORDER) == 1
-    await shop.assert_clean(basket, order_id)
 
 
 async def test_an_order_that_cannot_be_opened_for_a_while_is_opened_by_itself_later(shop: Shop) -> None:

@@ -34,6 +34,7 @@ MISHAPS: list[tuple[dict[str, Any], int]] = [
     ],
 )
 async def test_a_refused_card_is_asked_once_and_the_order_undone(till: Till, payment_method: str, reason: str) -> None:
+    """S77, S94: a decline is final at the first call."""
     basket = await till.shop.basket()
     await till.shop.place(basket, payment_method=payment_method)
     await till.undone(basket, reason=reason)
@@ -44,6 +45,7 @@ async def test_a_refused_card_is_asked_once_and_the_order_undone(till: Till, pay
 
 
 async def test_an_answer_lost_late_refused_or_broken_holds_and_takes_the_money_once(till: Till) -> None:
+    """S05, S77: what is unknown is looked up, a 503 is waited for, and an answer that is no answer asked for again."""
     baskets = await till.baskets(len(MISHAPS))
     for basket, (mishap, _) in zip(baskets, MISHAPS, strict=True):
         for op in ("create", "confirm", "capture"):
@@ -60,6 +62,7 @@ async def test_an_answer_lost_late_refused_or_broken_holds_and_takes_the_money_o
 
 
 async def test_a_call_whose_key_is_still_in_flight_waits_for_its_answer(till: Till) -> None:
+    """S09: the 409 is no decline, and nothing is compensated."""
     basket = await till.shop.basket()
     await till.fault(basket, "create", "delay", delay_ms=900)
     await till.pay_at_once(basket)
@@ -70,6 +73,7 @@ async def test_a_call_whose_key_is_still_in_flight_waits_for_its_answer(till: Ti
 
 
 async def test_nobody_calls_before_the_time_that_a_rate_limit_names(till: Till) -> None:
+    """S10: six orders."""
     baskets = await till.baskets(6)
     limit = await till.shop.fault("confirm", "rate", per_second=2, retry_after=1)
     try:
@@ -90,6 +94,7 @@ async def test_nobody_calls_before_the_time_that_a_rate_limit_names(till: Till) 
 
 
 async def test_the_answer_and_the_webhook_race_and_the_money_is_taken_once(till: Till) -> None:
+    """S01: eight times."""
     baskets = await till.baskets(8)
     jitter = random.Random(1)
     for basket in baskets:
@@ -112,6 +117,7 @@ async def test_a_hold_whose_answer_we_lost_ourselves_is_found_by_looking(till: T
 
 
 async def test_a_hold_is_freed_when_its_step_ends_as_refused_all_the_same(till: Till) -> None:
+    """S65: the hold stands at the gateway, and our step says no for good."""
     saving, again = await till.baskets(2)
     fail, step = till.shop.gates.fail, Step.AUTHORIZE_PAYMENT
 
@@ -130,6 +136,7 @@ async def test_a_hold_is_freed_when_its_step_ends_as_refused_all_the_same(till: 
 
 
 async def test_a_call_that_lands_after_the_undo_holds_nothing(till: Till) -> None:
+    """S63: the gateway hears of it when the order is undone."""
     create, confirm = await till.baskets(2)
     hangs = [
         await till.fault(create, "create", "hang", times=FOREVER),

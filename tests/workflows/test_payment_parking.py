@@ -29,6 +29,7 @@ async def test_a_gateway_that_fails_for_ever_parks_the_order_until_it_heals_by_i
 
 @pytest.mark.parametrize("body", ["<html>fine</html>", {"object": "charge", "id": "ch_1", "status": "succeeded"}])
 async def test_an_answer_that_is_not_understood_is_never_success(till: Till, body: Any) -> None:
+    """S77: for ever, so that a person decides."""
     basket = await till.shop.basket()
     await till.fault(basket, "confirm", "answer", body=body, times=FOREVER)
     await till.shop.place_in_real_time(basket)

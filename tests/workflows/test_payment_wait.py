@@ -12,6 +12,7 @@ DEADLINE = 1800
 
 
 async def test_a_webhook_that_never_comes_is_not_needed(till: Till) -> None:
+    """S21: a lost webhook is found by asking."""
     silent, lost = await till.baskets(2)
     await till.fault(lost, "webhook", "lose", times=FOREVER)
     await asyncio.gather(
@@ -65,6 +66,7 @@ async def test_a_failed_authentication_undoes_the_order(till: Till) -> None:
 
 
 async def test_an_abandoned_authentication_ends_at_the_deadline_at_the_gateway_first(till: Till) -> None:
+    """S100: never; a later yes is impossible."""
     basket = await till.shop.basket()
     await till.shop.place(basket, payment_method="pm_card_authenticationRequired")
     await till.undone(basket, reason="PAYMENT_TIMED_OUT")
@@ -77,6 +79,7 @@ async def test_an_abandoned_authentication_ends_at_the_deadline_at_the_gateway_f
 
 
 async def test_authenticating_shortly_before_the_deadline_is_in_time(till: Till) -> None:
+    """S100: shortly before."""
     basket = await till.waiting(await till.shop.basket(), "pm_card_authenticationRequired", "REQUIRES_ACTION")
     await till.forward(basket, DEADLINE - 10)
     await till.authenticate(basket, "success")
@@ -85,6 +88,7 @@ async def test_authenticating_shortly_before_the_deadline_is_in_time(till: Till)
 
 @pytest.mark.parametrize("too_late", [False, True])
 async def test_at_the_deadline_the_gateway_decides_who_was_first(till: Till, too_late: bool) -> None:
+    """S100: at the very instant, and just after it."""
     basket = await till.waiting(await till.shop.basket(), "pm_card_authenticationRequired", "REQUIRES_ACTION")
     await till.fault(basket, "webhook", "lose", times=FOREVER)
     # The saga has decided that time is over; the gateway has heard of it, or not yet.

@@ -32,6 +32,7 @@ async def test_a_webhook_wakes_the_order_at_once_late_or_twice(till: Till) -> No
 
 
 async def test_a_webhook_that_overtakes_the_open_call_is_not_lost(till: Till) -> None:
+    """S16: it comes while the call is open, and nobody redelivers it."""
     basket = await till.shop.basket()
     await till.fault(basket, "confirm", "delay", delay_ms=300)
     await till.shop.place_in_real_time(basket)
@@ -48,6 +49,7 @@ async def test_twenty_copies_of_one_event_at_once_are_one_event(till: Till) -> N
 
 
 async def test_an_event_that_is_here_before_its_order_starts_waits_for_it(make_database: MakeDatabase) -> None:
+    """S16: it comes before the saga starts, and nobody redelivers it."""
     database = await make_database()
     await the_fixture_products(database)
     await a_customer(database, "ada")

@@ -46,6 +46,7 @@ async def everything_told(shop: Shop, order_id: str) -> str:
 async def test_no_personal_data_is_told_whatever_becomes_of_the_order(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """S96: in histories, events, queue items, logs and what people see."""
     caplog.set_level(logging.DEBUG)
     bought, declined, unserved, buggy, cancelled = [await shop.basket() for _ in range(5)]
     bug = shop.gates.fail(buggy.order_id, Step.BOOK_SHIPMENT, a_telling_bug)
@@ -70,6 +71,19 @@ async def test_no_personal_data_is_told_whatever_becomes_of_the_order(
         assert MARK not in await everything_told(shop, basket.order_id)
     assert [line["event"] for line in lines if MARK in str({**line, "exc_info": None})] == []
     assert [record.name for record in caplog.records if MARK in record.getMessage()] == []
+
+
+async def test_the_gateways_token_of_a_card_stands_with_the_order_and_nowhere_else(shop: Shop) -> None:
+    """S96: a token that the gateway does not know, so that its errors may quote it."""
+    basket = await shop.basket()
+    with structlog.testing.capture_logs() as lines:
+        await shop.place(basket, payment_method=f"pm_{MARK}")
+        assert (await shop.ended(basket.order_id)).reason == "CARD_DECLINED"
+    told = await everything_told(shop, basket.order_id)
+    assert told.count(MARK) == told.count(f'"payment_method": "pm_{MARK}"') == 1
+    assert [line for line in lines if MARK in str({**line, "exc_info": None})] == []
+    metrics = await (await shop.operator.get("/metrics")).text()
+    assert MARK not in metrics
 
 
 async def test_an_order_that_is_refused_at_the_door_tells_no_personal_data(shop: Shop) -> None:

@@ -37,6 +37,7 @@ async def run_again(shop: Shop, basket: Basket) -> None:
 
 
 async def test_a_second_run_finds_what_the_first_one_did_and_ends_as_it_would_have(shop: Shop) -> None:
+    """S73: a restarted run repeats no payment."""
     basket = await shop.basket()
     gate = await terminated_at(shop, basket, Step.CAPTURE_PAYMENT)
     gate.open()
@@ -93,6 +94,7 @@ async def test_a_cancel_after_a_reset_never_unconfirms_an_order(shop: Shop) -> N
 
 
 async def test_a_reset_to_before_the_payment_repeats_no_payment_no_shipment_and_no_event(shop: Shop) -> None:
+    """S72: the same payment, parcel and event."""
     basket = await shop.basket()
     await shop.place(basket)
     await shop.ended(basket.order_id)

@@ -105,6 +105,7 @@ async def test_a_booking_whose_answer_is_always_lost_is_found_and_is_one_parcel(
 
 
 async def test_a_booking_that_lands_between_the_undo_and_its_second_look_is_cancelled(shop: Shop) -> None:
+    """S63: held up at the courier."""
     basket = await shop.basket()
     hang = await shop.fault("book", "hang", on="courier", order_id=basket.order_id, times=3)
     first_look = shop.gates.hold(basket.order_id, Step.CANCEL_SHIPMENT, times=1)
@@ -127,6 +128,7 @@ async def test_a_booking_that_lands_between_the_undo_and_its_second_look_is_canc
 
 
 async def test_a_booking_attempt_that_arrives_after_the_undo_books_nothing(shop: Shop) -> None:
+    """S63: held up on our side."""
     basket = await shop.basket()
     late = shop.gates.hold(basket.order_id, Step.BOOK_SHIPMENT, times=1)
     shop.gates.fail(basket.order_id, Step.BOOK_SHIPMENT, database_down, times=2)
