@@ -81,6 +81,7 @@ async def test_money_that_moves_on_an_undone_order_without_a_word_is_given_back(
 
 @pytest.mark.parametrize("word", ["succeeded", "failed"])
 async def test_the_banks_word_on_a_pending_refund_is_heard_though_its_webhook_is_lost(till: Till, word: str) -> None:
+    """S15: the gateway is asked, not the calendar."""
     basket = await cancelled(till)
     await till.fault(basket, "refund", "pending")
     await till.force(basket, "succeeded")

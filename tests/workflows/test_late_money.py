@@ -34,6 +34,7 @@ async def undone(till: Till) -> Basket:
 
 
 async def test_money_taken_after_the_undo_is_refunded_once_however_often_it_is_told(till: Till) -> None:
+    """S20: three times, one of them two days later."""
     basket = await undone(till)
     await till.force(basket, "succeeded")
     for _ in range(2):
@@ -48,6 +49,7 @@ async def test_money_taken_after_the_undo_is_refunded_once_however_often_it_is_t
 
 
 async def test_money_held_after_the_undo_is_freed_once(till: Till) -> None:
+    """S20: only held."""
     basket = await undone(till)
     await till.force(basket, "requires_capture")
     for _ in range(2):
@@ -74,6 +76,7 @@ async def test_late_money_that_cannot_be_given_back_yet_is_shown_and_given_back_
 
 
 async def test_events_about_a_confirmed_order_move_nothing(till: Till) -> None:
+    """S18: late ones, and those that say the opposite."""
     basket = await till.shop.basket()
     await till.pay_at_once(basket)
     await till.confirmed(basket)

@@ -76,6 +76,7 @@ async def test_a_payment_that_still_processes_is_given_back_when_it_has_become_s
 
 
 async def test_a_refund_that_fails_for_ever_parks_alone_and_is_made_once_when_redriven_twice(till: Till) -> None:
+    """S70: everything else is given back meanwhile."""
     basket = await unseen(till, await till.shop.basket(), True)
     down = await till.fault(basket, "refund", "error", status=500, times=FOREVER)
     await cancel(till, basket)
@@ -122,6 +123,7 @@ async def test_a_refund_that_the_bank_fails_later_waits_for_a_person_and_is_made
 
 
 async def test_an_undone_order_cannot_be_captured_any_more(till: Till) -> None:
+    """S40: cancelled while its money was held."""
     basket = await unseen(till, await till.shop.basket(), False)
     await cancel(till, basket)
     await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
