@@ -16,7 +16,7 @@ WORKING, WAITING = 6, 16
 
 def cases_of(part: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Gives a test each case of one part. All that are not of the sample take minutes."""
-    chosen = [case for case in all_cases() if part_of(case) == part]
+    chosen = sorted((case for case in all_cases() if part_of(case) == part), key=lambda case: not stands_still(case))
     return pytest.mark.parametrize(
         "case",
         [pytest.param(case, marks=() if case in sample() else pytest.mark.long) for case in chosen],

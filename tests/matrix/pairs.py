@@ -8,7 +8,7 @@ from typing import Any
 Row = tuple[Any, ...]
 
 #: Fillings of the other dimensions that are tried for one pair before the best is taken, and before it is given up.
-TRIED, GIVEN_UP = 12, 60
+TRIED, GIVEN_UP = 6, 60
 
 
 def all_pairs(dimensions: Sequence[Sequence[Any]], valid: Callable[[Row], bool], seed: int) -> list[Row]:
