@@ -9,19 +9,21 @@ import pytest
 from tests.matrix.cases import all_cases, part_of, sample
 from tests.matrix.dimensions import SLOW, Case
 from tests.matrix.play import Player, stands_still
+from tests.matrix.policies import DEADLINE_SECONDS
 
 #: More orders at once only wait for each other on a machine with two cores; those that stand and wait cost nothing.
-WORKING, WAITING = 6, 16
+WORKING, WAITING = 4, 16
 
 
 def cases_of(part: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Gives a test each case of one part. All that are not of the sample take minutes."""
     chosen = sorted((case for case in all_cases() if part_of(case) == part), key=lambda case: not stands_still(case))
-    return pytest.mark.parametrize(
+    played = pytest.mark.parametrize(
         "case",
         [pytest.param(case, marks=() if case in sample() else pytest.mark.long) for case in chosen],
         ids=[str(case) for case in chosen],
     )
+    return lambda test: pytest.mark.timeout(2 * DEADLINE_SECONDS)(played(test))
 
 
 class Batch:

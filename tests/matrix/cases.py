@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from functools import cache
-from itertools import cycle
+from itertools import product
 
 from domain.keys import UNDO_OF, Step
 from tests.matrix.dimensions import (
@@ -90,19 +90,13 @@ def _singles() -> Iterator[Case]:
 
 def _with_each_undo() -> Iterator[Case]:
     """Every fault of a step that can still be undone, together with trouble in each undo, in turns."""
-    troubles = cycle(Fault)
-    for place in FORWARD:
-        for fault in Fault:
-            for undo in UNDO_OF.values():
-                trouble = next(trouble for trouble in troubles if possible(undo, trouble))
-                for payment in (Payment.WEBHOOK, Payment.ABANDONED):
-                    for trigger in (Trigger.NONE, Trigger.CAPTURE):
-                        for case in _if_valid(Case(place, fault, undo, trouble, payment=payment, trigger=trigger)):
-                            yield case
-                            break
-                        else:
-                            continue
-                        break
+    for number, (place, fault, undo) in enumerate(product(FORWARD, Fault, UNDO_OF.values())):
+        troubles = [trouble for trouble in Fault if possible(undo, trouble)]
+        # Each step meets each trouble of each undo sooner or later, and no two in step.
+        trouble = troubles[(number // len(UNDO_OF) + number) % len(troubles)]
+        ways_back = product((Payment.WEBHOOK, Payment.ABANDONED), (Trigger.NONE, Trigger.CAPTURE))
+        cases = (Case(place, fault, undo, trouble, payment=payment, trigger=back) for payment, back in ways_back)
+        yield from [case for case in cases if is_valid(case)][:1]
 
 
 def _pairs() -> Iterator[Case]:
