@@ -207,7 +207,7 @@ class OrderWorkflow:
         """Undoes what was begun, newest first. An undo that parks, or must look again, stops none of the others."""
         self._undoing, self._reason = True, reason
         await self._steps.parking.close_all()
-        if not self._undo and self._cancel is None:
+        if not self._undo and self._is_refusal(reason):
             await self._record(OrderStatus.REJECTED)
             return self._result()
         if await self._record(OrderStatus.COMPENSATING) in SOLD_STATUSES:
@@ -218,6 +218,12 @@ class OrderWorkflow:
         await self._payment.release_what_came_since()
         await self._payment.hand_over()
         return self._result()
+
+    def _is_refusal(self, reason: CancelReason) -> bool:
+        """Whether the shop says no: also when a cancel came while it was about to."""
+        if self._cancel is None:
+            return True
+        return reason is not self._cancel.reason and workflow.patched("reject-under-a-cancel")
 
     def _result(self) -> OrderResult:
         return OrderResult(order_id=self._order_id, status=self._status, reason=self._reason)

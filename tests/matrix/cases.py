@@ -174,8 +174,6 @@ def _moment_is_sure(case: Case) -> bool:
     place = case.moment.place
     if place is None:
         return not case.breaks(Step.OPEN_ORDER)
-    if place.step is Step.READ_PAYMENT and case.payment is Payment.AT_ONCE:
-        return False
     slow = {
         step
         for step, fault in ((case.place.step if case.place else None, case.fault), (case.undo, case.undo_fault))

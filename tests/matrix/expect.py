@@ -183,16 +183,17 @@ def _cancelled_end(case: Case, turn: int, reason: CancelReason | None) -> tuple[
     cancelled = _ending(at, _CANCELLED[case.caller], cancelled=True)
     if reason is None or at < turn:
         return at, {cancelled}
-    own = _ending(turn, reason, cancelled=True)
-    if case.place is not None and TURN.get(case.place.step) == at and not _waits(case):
-        return at, {own}
-    # The payment's own word, or an operator's, comes in the same turn.
-    return at, {own, cancelled}
+    own = _ending(turn, reason, cancelled=False)
+    if at == WAIT and fault_ends(case) is None:
+        # A word of the bank may be read before the cancel is. A deadline is not over while it is read.
+        return at, {cancelled} if case.payment is Payment.ABANDONED else {own, cancelled}
+    return at, {cancelled if _waits(case) else own}
 
 
 def _waits(case: Case) -> bool:
     """Whether the step's own end would have been a wait that the cancel wakes: a review or a park."""
-    return case.breaks(Step.SCREEN_ORDER) or case.fault in {Fault.BUG, Fault.OUTAGE} or case.breaks(Step.READ_PAYMENT)
+    ends = case.place is not None and TURN[case.place.step] == moment_turn(case) and fault_ends(case) is not None
+    return ends and (case.breaks(Step.SCREEN_ORDER) or case.fault in {Fault.BUG, Fault.OUTAGE})
 
 
 def _parks(case: Case, turn: int) -> frozenset[Park]:
@@ -234,7 +235,7 @@ def _parked_at(step: Step) -> str:
 
 
 def reached(case: Case) -> bool:
-    """Whether the case's own disturbances have their turn at all: a case that disturbs nothing proves nothing."""
+    """Whether all that the case is about has its turn: what never happens proves nothing."""
     turn, reason = _forward_end(case)
     if case.place is not None and TURN[case.place.step] > turn and not _is_back(case):
         return False
@@ -242,11 +243,29 @@ def reached(case: Case) -> bool:
         return False
     if case.breaks(Step.ABANDON_PAYMENT) and case.payment not in OVERDUE:
         return False
-    if case.caller is not None and case.moment is not None and cancel_counts(case):
+    if case.moment is not None and not _comes(case, turn, reason):
+        return False
+    if case.moment is not None and cancel_counts(case):
         turn, reason = min(turn, moment_turn(case)), CancelReason.CANCELLED_BY_CUSTOMER
     if _is_back(case) and (reason is None or turn <= TURN[Step.SCREEN_ORDER]):
         return False
     return case.undo is None or (reason is not None and UNDO_FROM[case.undo] <= turn)
+
+
+def _comes(case: Case, turn: int, reason: CancelReason | None) -> bool:
+    """Whether the moment of the cancel comes, of an order that would end so without it."""
+    assert case.moment is not None
+    place = case.moment.place
+    if place is None:
+        return True
+    if place.step in UNDO_FROM:
+        return reason is not None and UNDO_FROM[place.step] <= turn
+    if place.step is Step.READ_PAYMENT and case.payment not in WAITED_FOR:
+        return False
+    # What ends the order in its turn has no answer that one could come after.
+    answers = TURN[place.step] < turn or not case.moment.after or turn == WAIT
+    beside = turn == TURN[Step.RESERVE_STOCK] and case.place is not None and place.step is not case.place.step
+    return TURN[place.step] <= turn and (answers or beside)
 
 
 def _is_back(case: Case) -> bool:

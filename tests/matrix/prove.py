@@ -18,6 +18,7 @@ BY_CARD = 3500
 async def prove(shop: Shop, case: Case, basket: Basket, result: OrderResult, cancels: Cancels) -> None:
     """Raises AssertionError with what does not fit."""
     expected = expect(case, cancel_sent=cancels.sent)
+    assert cancels.sent is (case.moment is not None)
     assert (result.status, result.reason) in expected.endings
     _check_answers(case, expected, cancels)
     await _check_parks(shop, basket, expected)

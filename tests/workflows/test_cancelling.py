@@ -183,6 +183,20 @@ async def test_a_cancel_after_a_refused_capture_joins_the_undo(shop: Shop) -> No
     await assert_cancelled(shop, basket, "CAPTURE_FAILED")
 
 
+@CANCELS
+async def test_a_cancel_of_an_order_that_is_about_to_be_rejected_leaves_it_rejected(
+    shop: Shop, cancel: Any, reason: str
+) -> None:
+    basket = await shop.basket()
+    gate = shop.gates.hold(basket.order_id, Step.OPEN_ORDER)
+    order_id = await shop.place(basket, lines=[{"sku": "nobody-sells-this", "quantity": 1}])
+    await gate.reached()
+    await cancel(shop, order_id)
+    gate.open()
+    assert (await shop.ended(order_id)).status == "REJECTED"
+    await shop.assert_undone(basket, order_id, "UNKNOWN_SKU")
+
+
 async def test_cancelling_an_undone_order_is_accepted_and_changes_nothing(shop: Shop) -> None:
     cancelled, rejected = await shop.basket(), await shop.basket()
     await shop.place(cancelled, payment_method="pm_card_chargeDeclined")
