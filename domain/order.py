@@ -91,6 +91,10 @@ class ParkKind(StrEnum):
     DECISION = "DECISION"
 
 
+#: The error of the park in which a run begins that follows one which somebody ended.
+DEAD_RUN = "DeadRun"
+
+
 class RedriveAction(StrEnum):
     """What an operator may tell a parked step to do."""
 

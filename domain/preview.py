@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from domain.keys import PAYMENT_STEPS, UNDO_OF, EffectKey, Step, actions_at
 from domain.money import format_minor
-from domain.order import ParkKind, PaymentStatus, RedriveAction, ShipmentStatus, StepState
+from domain.order import DEAD_RUN, ParkKind, PaymentStatus, RedriveAction, ShipmentStatus, StepState
 
 _NOTHING_LEFT = frozenset({PaymentStatus.VOIDED, PaymentStatus.DECLINED, PaymentStatus.REFUNDED})
 #: A booking with one of these is known to be there or not; without any it may still land.
@@ -117,9 +117,11 @@ def undos(effects: Effects) -> list[UndoLine]:
     return lines
 
 
-def actions(effects: Effects, step: Step, item: str, kind: ParkKind) -> list[ActionLine]:
+def actions(effects: Effects, step: Step, item: str, kind: ParkKind, error: str) -> list[ActionLine]:
     """What may be said at one parked step, and what it would do."""
     allowed = actions_at(step)
+    if error == DEAD_RUN:
+        return _after_a_dead_run(effects)
     lines = [ActionLine(RedriveAction.RETRY, _retry(effects, step, item, kind))]
     if RedriveAction.COMPENSATE in allowed:
         lines.append(_compensate(effects, step))
@@ -128,6 +130,20 @@ def actions(effects: Effects, step: Step, item: str, kind: ParkKind) -> list[Act
         stays = f"what is NOT done then: {left}" if left else "our books know of nothing that it leaves undone"
         lines.append(ActionLine(RedriveAction.SKIP, f"goes on without it, and stamps it waived; {stays}"))
     return lines
+
+
+def _after_a_dead_run(effects: Effects) -> list[ActionLine]:
+    """Our books need not know all that the ended run did: the undo asks the providers, whatever is written here."""
+    known = tuple(undos(effects))
+    what = "what our books know of is listed" if known else "our books know of nothing"
+    return [
+        ActionLine(RedriveAction.RETRY, "goes through all steps: each finds what it did already, or does it"),
+        ActionLine(
+            RedriveAction.COMPENSATE,
+            f"undoes whatever the ended run did; the gateway and the courier are asked, {what}" + ":" * bool(known),
+            known,
+        ),
+    ]
 
 
 def _left_by_skip(effects: Effects, step: Step, item: str) -> list[str]:

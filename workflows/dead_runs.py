@@ -7,10 +7,7 @@ from workflows.steps import Steps, Stopped
 with workflow.unsafe.imports_passed_through():
     from domain.keys import Step
     from domain.messages import OpenedOrder
-    from domain.order import SOLD_STATUSES, OrderStatus, ParkKind
-
-#: The error of the park in which such a run begins.
-DEAD_RUN = "DeadRun"
+    from domain.order import DEAD_RUN, SOLD_STATUSES, OrderStatus, ParkKind
 
 
 async def ask_what_to_do(steps: Steps, order: OpenedOrder) -> None:

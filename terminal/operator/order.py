@@ -142,7 +142,7 @@ def _standing(seen: Seen, item: NeedsReview) -> list[str]:
 
 
 def _actions(seen: Seen, item: NeedsReview) -> list[ActionLine]:
-    return actions(seen.effects, Step(item.step), item.item, item.kind)
+    return actions(seen.effects, Step(item.step), item.item, item.kind, item.error)
 
 
 def _told(action: ActionLine) -> list[str]:

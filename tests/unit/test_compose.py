@@ -17,6 +17,8 @@ NEEDED = {name: f"made-up-{name}" for name, default in variables_used().items() 
 ALL = services(NEEDED)
 OURS = {name: service for name, service in ALL.items() if service.ours}
 LONG_RUNNING = {name: service for name, service in ALL.items() if service.raw["restart"] == "unless-stopped"}
+#: What no container is told: who may call is not chosen yet, and ports are chosen where they are published.
+ALIKE_IN_EVERY_CONTAINER = {"auth_mode", "http_port", "ops_port"}
 
 
 def check(path: Path) -> subprocess.CompletedProcess[str]:
@@ -58,6 +60,12 @@ def test_a_partys_worker_serves_its_queue_and_is_told_its_own_settings_only(part
     worker = OURS[f"worker-{party}"]
     assert worker.command[1:] == ["worker.py", "--wait", "--queues", party]
     assert {name.lower() for name in worker.environment} <= OWN_SETTINGS[party]
+
+
+@pytest.mark.parametrize("process", [*Queue, "api"])
+def test_no_setting_of_a_process_is_forgotten(process: str) -> None:
+    service = OURS["api" if process == "api" else f"worker-{process}"]
+    assert OWN_SETTINGS[process] - {name.lower() for name in service.environment} <= ALIKE_IN_EVERY_CONTAINER
 
 
 def test_each_party_has_a_database_role_and_a_password_of_its_own_that_are_made_with_the_schema() -> None:

@@ -10,9 +10,9 @@ from api.ops import RedriveRequest, ReviewRequest
 from domain.errors import ContradictionError, NotServed, TransientError, names_under
 from domain.intake import request_problem
 from domain.keys import PARKING, Step
+from domain.order import DEAD_RUN
 from domain.reconciliation import FindingKind
 from tests.imports import ROOT
-from workflows.dead_runs import DEAD_RUN
 from workflows.names import SEARCH_ATTRIBUTES, Queue
 from workflows.order import OrderWorkflow
 

@@ -4,7 +4,7 @@ import pytest
 
 from domain.errors import ContradictionError, IntakeHeld, NotServed, OnHold, TransientError, names_under
 from domain.keys import PARKING, UNDO_OF, Step, actions_at
-from domain.order import ParkKind, PaymentStatus, RedriveAction, ShipmentStatus, StepState
+from domain.order import DEAD_RUN, ParkKind, PaymentStatus, RedriveAction, ShipmentStatus, StepState
 from domain.preview import Effects, Money, Parcel, Pieces, Stamped, actions, undos
 from domain.words import ERROR_WORDS, STEP_WORDS
 
@@ -79,23 +79,33 @@ def test_nothing_is_told_of_what_was_never_begun_or_is_given_back_already() -> N
 @pytest.mark.parametrize("step", PARKING)
 @pytest.mark.parametrize("kind", ParkKind)
 def test_every_step_that_can_be_parked_tells_each_word_that_is_allowed_there(step: Step, kind: ParkKind) -> None:
-    lines = actions(EVERYTHING, step, "berlin" if "shipment" in step else "", kind)
+    lines = actions(EVERYTHING, step, "berlin" if "shipment" in step else "", kind, "E")
     assert {line.action for line in lines} == actions_at(step)
     assert all(line.words for line in lines)
     assert step in STEP_WORDS
 
 
 def test_compensate_lists_the_undos_and_skip_says_what_stays_undone() -> None:
-    lines = {line.action: line for line in actions(EVERYTHING, Step.CAPTURE_PAYMENT, "", ParkKind.TECHNICAL)}
+    lines = {line.action: line for line in actions(EVERYTHING, Step.CAPTURE_PAYMENT, "", ParkKind.TECHNICAL, "E")}
     assert list(lines[RedriveAction.COMPENSATE].undos) == undos(EVERYTHING)
     assert "refused while the gateway cannot be read" in lines[RedriveAction.COMPENSATE].words
-    lines = {line.action: line for line in actions(EVERYTHING, Step.RESTORE_POINTS, "", ParkKind.DECISION)}
+    lines = {line.action: line for line in actions(EVERYTHING, Step.RESTORE_POINTS, "", ParkKind.DECISION, "E")}
     assert lines[RedriveAction.SKIP].words.endswith("what is NOT done then: restore 500 points")
-    late = actions(EVERYTHING, Step.SETTLE_LATE_MONEY, "", ParkKind.TECHNICAL)[-1]
+    late = actions(EVERYTHING, Step.SETTLE_LATE_MONEY, "", ParkKind.TECHNICAL, "E")[-1]
     assert late.words.endswith("what is NOT done then: void the hold of 45.00 EUR")
-    refund = actions(EVERYTHING, Step.REFUND_PAYMENT, "ticket-4711", ParkKind.DECISION)[-1]
+    refund = actions(EVERYTHING, Step.REFUND_PAYMENT, "ticket-4711", ParkKind.DECISION, "E")[-1]
     assert refund.words.endswith("what is NOT done then: the refund ticket-4711")
-    assert actions(effects(), Step.OPEN_ORDER, "", ParkKind.DECISION)[1].words == "rejects the order: nothing was taken"
+    bug = actions(effects(), Step.OPEN_ORDER, "", ParkKind.DECISION, "KeyError")
+    assert bug[1].words == "rejects the order: nothing was taken"
+
+
+def test_after_a_run_that_was_ended_no_word_promises_that_nothing_was_taken() -> None:
+    retry, unknown = actions(effects(), Step.OPEN_ORDER, "", ParkKind.DECISION, DEAD_RUN)
+    assert (retry.action, unknown.action) == (RedriveAction.RETRY, RedriveAction.COMPENSATE)
+    assert unknown.words.endswith("the gateway and the courier are asked, our books know of nothing")
+    known = actions(EVERYTHING, Step.OPEN_ORDER, "", ParkKind.DECISION, DEAD_RUN)[1]
+    assert known.words.endswith("what our books know of is listed:")
+    assert list(known.undos) == undos(EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +122,7 @@ def test_retry_names_the_key_under_which_the_effect_is_asked_for(
     step: Step, item: str, kind: ParkKind, key: str
 ) -> None:
     found = effects(stamped(Step.RELEASE_PAYMENT, StepState.INTENDED, revision=2))
-    assert key in actions(found, step, item, kind)[0].words
+    assert key in actions(found, step, item, kind, "E")[0].words
 
 
 def test_every_error_that_can_park_an_order_is_said_in_words() -> None:
