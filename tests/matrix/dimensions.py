@@ -131,7 +131,7 @@ SLOW = frozenset({Fault.DIES, Fault.LANDS_LATE, Fault.KILLED})
 #: Payments that the saga must wait for: the answer to the authorization is not the last word.
 WAITED_FOR = frozenset(Payment) - {Payment.AT_ONCE}
 #: Before the word has come, the deadline is over.
-OVERDUE = frozenset({Payment.LATE, Payment.ABANDONED})
+OVERDUE = (Payment.LATE, Payment.ABANDONED)
 
 MOMENTS = (
     Moment(None),

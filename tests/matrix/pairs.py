@@ -1,49 +1,35 @@
-"""All pairs: few cases in which any two values of two dimensions meet somewhere."""
+"""All pairs: few rows in which any two values of two dimensions meet, if they meet in any row at all."""
 
-import itertools
 import random
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from itertools import combinations
+from typing import TypeVar
 
-Row = tuple[Any, ...]
+Row = TypeVar("Row", bound=tuple[Hashable, ...])
 
-#: Fillings of the other dimensions that are tried for one pair before the best is taken, and before it is given up.
-TRIED, GIVEN_UP = 6, 60
+#: So many rows that have the wanted pair are compared; the one with the most new pairs is taken.
+COMPARED = 12
 
 
-def all_pairs(dimensions: Sequence[Sequence[Any]], valid: Callable[[Row], bool], seed: int) -> list[Row]:
-    """Rows with one value a dimension, each valid, the same ones for the same seed.
+def cover_pairs(rows: Sequence[Row], seed: int) -> list[Row]:
+    """Some of the rows, the same ones for the same seed: all pairs of values that the rows have are in them.
 
-    Greedy: takes the next pair that no row has, and of some random fillings the one with the most new pairs. A pair
-    for which no filling is valid is left out.
+    Greedy: of some rows with a pair that is still missing, the one with the most missing pairs is next.
     """
     chance = random.Random(seed)
-    wanted = dict.fromkeys(
-        ((i, a), (j, b))
-        for i, j in itertools.combinations(range(len(dimensions)), 2)
-        for a in range(len(dimensions[i]))
-        for b in range(len(dimensions[j]))
-    )
-    rows: list[Row] = []
-    while wanted:
-        pair = next(iter(wanted))
-        best, most, found = None, 0, 0
-        for _ in range(GIVEN_UP):
-            chosen = [chance.randrange(len(values)) for values in dimensions]
-            for dimension, value in pair:
-                chosen[dimension] = value
-            if not valid(tuple(values[at] for values, at in zip(dimensions, chosen, strict=True))):
-                continue
-            new = sum(met in wanted for met in itertools.combinations(enumerate(chosen), 2))
-            if new > most:
-                best, most = chosen, new
-            found += 1
-            if found == TRIED:
-                break
-        if best is None:
-            del wanted[pair]
-            continue
-        for met in itertools.combinations(enumerate(best), 2):
-            wanted.pop(met, None)
-        rows.append(tuple(values[at] for values, at in zip(dimensions, best, strict=True)))
-    return rows
+    pairs = [list(combinations(enumerate(row), 2)) for row in rows]
+    having: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for number, found in enumerate(pairs):
+        for pair in found:
+            having[pair].append(number)
+    missing = dict.fromkeys(having)
+    chosen: list[Row] = []
+    while missing:
+        candidates = having[next(iter(missing))]
+        compared = candidates if len(candidates) <= COMPARED else chance.sample(candidates, COMPARED)
+        best = max(compared, key=lambda number: sum(pair in missing for pair in pairs[number]))
+        for pair in pairs[best]:
+            missing.pop(pair, None)
+        chosen.append(rows[best])
+    return chosen

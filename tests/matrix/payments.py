@@ -86,6 +86,7 @@ class Bank:
         """Until the order has waited so long that it is parked."""
 
         async def look() -> bool:
-            return any(item.closed_at is None for item in await self.shop.reviews(self.basket.order_id))
+            items = await self.shop.reviews(self.basket.order_id)
+            return any(item.closed_at is None and item.kind == "TECHNICAL" for item in items)
 
         await eventually(look, within_seconds=DEADLINE_SECONDS)
