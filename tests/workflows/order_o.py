@@ -4,16 +4,31 @@ Each end is told by every book: the gateway's own, the courier's, ours, and last
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from domain.policy import OrderPolicy
 from runtime.proof import prove
 from tests.baskets import Basket
+from tests.conftest import MakeDatabase
 from tests.shop import Shop
+from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import Till
 
 #: What the order burns; the customer has no more.
 POINTS = 500
 PAYABLE = 4500
+
+
+@asynccontextmanager
+async def a_roomy_till(make_database: MakeDatabase) -> AsyncIterator[Till]:
+    """The payments of a shop of its own with a real one's time-outs: many orders at once keep this one process busy."""
+    async with (
+        await start_environment() as environment,
+        shop_on(environment, make_database, OrderPolicy(), provider_timeout_seconds=5) as shop,
+    ):
+        yield Till(shop, environment)
 
 
 async def place(shop: Shop, *baskets: Basket, **changes: Any) -> None:

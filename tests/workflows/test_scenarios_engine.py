@@ -14,12 +14,11 @@ from events.relay import start_order
 from runtime.workers import WORKFLOWS, running_workers, workflow_runner
 from tests.baskets import Basket
 from tests.conftest import MakeDatabase
-from tests.parties import party_urls
 from tests.polling import eventually
-from tests.shop import Shop, open_shop
+from tests.shop import Shop
 from tests.workflows import order_o
 from tests.workflows.conftest import PATIENT
-from tests.workflows.skipping import overlapping, start_environment
+from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import CAPTURABLE, Till
 from workflows.names import Queue
 from workflows.order import OrderWorkflow
@@ -34,28 +33,26 @@ async def test_an_event_and_a_deadline_that_come_while_the_workers_are_away_end_
     make_database: MakeDatabase,
 ) -> None:
     """S75: the event before the deadline, after it, or never: the gateway is asked, and a replay does the same."""
-    database = await make_database()
     others = [queue for queue in Queue if queue is not Queue.ORDERS]
-    async with await start_environment() as environment:
-        still, urls = overlapping(environment.with_time_skipping_disabled), party_urls(database.url)
-        client, url = environment.client, database.url
-        opening = open_shop(client, database, url, PATIENT, still, urls, queues=others)
-        async with opening as shop:
-            till = Till(shop, environment)
-            async with orders_worker(shop):
-                before, after, never = await asyncio.gather(*(asleep(till) for _ in range(3)))
-            await tell(till, before)
-            await asyncio.gather(*(overdue(shop, basket) for basket in (before, after, never)))
-            await tell(till, after)
-            assert await what_waits(shop, before) == [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, FIRED]
-            assert await what_waits(shop, after) == [FIRED, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED]
-            assert await what_waits(shop, never) == [FIRED]
-            async with orders_worker(shop):
-                await order_o.clean(shop, before, after, never)
-            await replay(shop, before, after, never)
-            for basket in (before, after, never):
-                assert len(await till.calls(basket, "confirm")) == len(await till.calls(basket, "capture")) == 1
-                assert await till.calls(basket, "cancel") == []
+    async with (
+        await start_environment() as environment,
+        shop_on(environment, make_database, PATIENT, queues=others) as shop,
+    ):
+        till = Till(shop, environment)
+        async with orders_worker(shop):
+            before, after, never = await asyncio.gather(*(asleep(till) for _ in range(3)))
+        await tell(till, before)
+        await asyncio.gather(*(overdue(shop, basket) for basket in (before, after, never)))
+        await tell(till, after)
+        assert await what_waits(shop, before) == [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, FIRED]
+        assert await what_waits(shop, after) == [FIRED, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED]
+        assert await what_waits(shop, never) == [FIRED]
+        async with orders_worker(shop):
+            await order_o.clean(shop, before, after, never)
+        await replay(shop, before, after, never)
+        for basket in (before, after, never):
+            assert len(await till.calls(basket, "confirm")) == len(await till.calls(basket, "capture")) == 1
+            assert await till.calls(basket, "cancel") == []
 
 
 async def asleep(till: Till) -> Basket:

@@ -8,13 +8,11 @@ import pytest
 from adapters.orders import read_results
 from domain.errors import DatabaseUnavailable
 from domain.keys import Step
-from domain.policy import OrderPolicy
 from tests.baskets import Basket, fresh
 from tests.conftest import MakeDatabase
 from tests.polling import eventually
 from tests.shop import Shop
 from tests.workflows import order_o
-from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import FOREVER, Till
 
 DAY = 24 * 3600
@@ -50,9 +48,8 @@ async def test_two_hundred_orders_at_a_gateway_of_five_calls_a_second_are_all_co
     make_database: MakeDatabase,
 ) -> None:
     """S10: nobody calls before the time that a 429 names, and no order ends because of one."""
-    # By the real clock and the real policy: shoppers, shop and providers are one busy process here.
-    async with await start_environment() as environment, shop_on(environment, make_database, OrderPolicy()) as shop:
-        till = Till(shop, environment)
+    async with order_o.a_roomy_till(make_database) as till:
+        shop = till.shop
         baskets = [await shop.basket() for _ in range(200)]
         limit = await shop.fault("*", "rate", per_second=5, retry_after=2)
         with shop.standing_still():

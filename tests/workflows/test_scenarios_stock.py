@@ -8,6 +8,7 @@ import pytest
 
 from domain.keys import Step
 from tests.baskets import Basket, fresh
+from tests.conftest import MakeDatabase
 from tests.gates import database_down
 from tests.replicas import a_replica
 from tests.shop import Shop
@@ -53,25 +54,29 @@ async def sold_by_every_book(shop: Shop, wanted: list[tuple[int, str]], price: i
 
 
 @pytest.mark.long
-async def test_fifty_customers_for_the_last_piece_are_one_sale(shop: Shop) -> None:
+@pytest.mark.timeout(600)
+async def test_fifty_customers_for_the_last_piece_are_one_sale(make_database: MakeDatabase) -> None:
     """S48."""
     sku = fresh("last")
-    await shop.put_stock(sku, 3000, 1)
-    wanted = await everybody_wants(shop, sku, [1] * 50)
-    assert await sold_by_every_book(shop, wanted, 3000) == [1]
-    assert await shop.pieces(sku) == (0, 0)
+    async with order_o.a_roomy_till(make_database) as till:
+        await till.shop.put_stock(sku, 3000, 1)
+        wanted = await everybody_wants(till.shop, sku, [1] * 50)
+        assert await sold_by_every_book(till.shop, wanted, 3000) == [1]
+        assert await till.shop.pieces(sku) == (0, 0)
 
 
 @pytest.mark.long
-async def test_fifty_customers_of_different_sizes_never_buy_more_than_there_is(shop: Shop) -> None:
+@pytest.mark.timeout(600)
+async def test_fifty_customers_of_different_sizes_never_buy_more_than_there_is(make_database: MakeDatabase) -> None:
     """S48: ten pieces, and one to three for each."""
     chance, sku = random.Random(48), fresh("few")
-    await shop.put_stock(sku, 3000, 10)
-    wanted = await everybody_wants(shop, sku, [chance.randint(1, 3) for _ in range(50)])
-    sold = sum(await sold_by_every_book(shop, wanted, 3000))
-    # Whoever found too little left wanted at least one piece more than there was.
-    assert 8 <= sold <= 10
-    assert await shop.pieces(sku) == (10 - sold, 0)
+    async with order_o.a_roomy_till(make_database) as till:
+        await till.shop.put_stock(sku, 3000, 10)
+        wanted = await everybody_wants(till.shop, sku, [chance.randint(1, 3) for _ in range(50)])
+        sold = sum(await sold_by_every_book(till.shop, wanted, 3000))
+        # Whoever found too little left wanted at least one piece more than there was.
+        assert 8 <= sold <= 10
+        assert await till.shop.pieces(sku) == (10 - sold, 0)
 
 
 async def test_stock_that_answers_last_and_with_no_undoes_what_was_done_beside_it(shop: Shop) -> None:
