@@ -15,8 +15,8 @@ from adapters.parked import Cause, ParkedItem, read_progress
 from adapters.temporal import TemporalUnavailable
 from adapters.updates import UpdateRefused
 
-#: A batch grows to this many: a cause that comes back later costs no more than these.
-LARGEST_BATCH = 80
+#: A batch grows to this many: a provider that has just come back is not met by a herd.
+LARGEST_BATCH = 20
 #: Updates that are on their way at once.
 SIDE_BY_SIDE = 16
 POLL_SECONDS = 0.3

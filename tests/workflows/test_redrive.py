@@ -1,5 +1,6 @@
 """Many parked orders, and one command: the good ones go on, the broken ones are left alone, nothing is done twice."""
 
+import asyncio
 from collections import Counter
 from io import StringIO
 from pathlib import Path
@@ -16,9 +17,15 @@ from terminal.operator.redrive import Word, exit_code, redrive_all
 from terminal.shop import Shop as Doors
 from tests.baskets import Basket
 from tests.commands import Ended, command, plain_environment
+from tests.conftest import MakeDatabase
 from tests.gates import Gate, a_bug
-from tests.shop import Shop
+from tests.shop import QUICK, Shop
+from tests.workflows.skipping import shop_on, start_environment
 
+#: Orders on their way at once.
+AT_ONCE = 8
+#: For many orders on a busy machine: none of their steps runs into a time-out.
+UNHURRIED = QUICK.model_copy(update={"step_timeout_seconds": 60, "several_requests_timeout_seconds": 60})
 DONE_BEFORE = (Step.OPEN_ORDER, Step.SCREEN_ORDER, Step.RESERVE_STOCK, Step.AUTHORIZE_PAYMENT)
 
 
@@ -46,14 +53,17 @@ async def redrive(shop: Shop, which: Wanted, reason: str, *, first: int = 10, li
 
 async def parked(shop: Shop, number: int, step: Step, error: Any = a_bug) -> list[tuple[Basket, Gate]]:
     """So many orders that are parked at this step, each with the gate that keeps it there, by their ids."""
-    orders = []
-    for _ in range(number):
-        basket = await shop.basket()
-        orders.append((basket, shop.gates.fail(basket.order_id, step, error)))
-        await shop.place(basket)
-    for basket, _ in orders:
-        await shop.until_parked(basket.order_id, step)
-    return sorted(orders, key=lambda order: order[0].order_id)
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def park() -> tuple[Basket, Gate]:
+        async with limit:
+            basket = await shop.basket()
+            gate = shop.gates.fail(basket.order_id, step, error)
+            await shop.place(basket)
+            await shop.until_parked(basket.order_id, step)
+            return basket, gate
+
+    return sorted(await asyncio.gather(*(park() for _ in range(number))), key=lambda order: order[0].order_id)
 
 
 def a_request_nobody_will_have() -> Exception:
@@ -102,8 +112,12 @@ async def test_one_redrive_confirms_the_good_half_and_tries_each_of_the_broken_h
 
 
 @pytest.mark.long
-async def test_one_redrive_of_five_hundred_parked_orders_confirms_the_good_half(shop: Shop) -> None:
-    await assert_half_of_them_are_redriven(shop, 500)
+async def test_one_redrive_of_five_hundred_parked_orders_confirms_the_good_half(make_database: MakeDatabase) -> None:
+    async with (
+        await start_environment() as environment,
+        shop_on(environment, make_database, UNHURRIED, provider_timeout_seconds=5) as shop,
+    ):
+        await assert_half_of_them_are_redriven(shop, 500)
 
 
 async def test_a_cause_that_only_comes_back_stops_after_its_first_batch_and_another_cause_goes_on(
