@@ -7,7 +7,7 @@ from domain.messages import OrderResult
 from domain.order import OrderStatus
 from tests.baskets import Basket
 from tests.matrix.cancels import Cancels
-from tests.matrix.dimensions import Case, Word
+from tests.matrix.dimensions import Case, Place, Word
 from tests.matrix.expect import Expected, cancel_counts, expect, moment_turn
 from tests.shop import Shop
 
@@ -18,7 +18,9 @@ BY_CARD = 3500
 async def prove(shop: Shop, case: Case, basket: Basket, result: OrderResult, cancels: Cancels) -> None:
     """Raises AssertionError with what does not fit."""
     expected = expect(case, cancel_sent=cancels.sent)
-    assert cancels.sent is (case.moment is not None)
+    if case.moment is None or case.moment.place != Place(Step.READ_PAYMENT):
+        # An authorization that had to be asked twice may have the money at once, and then nothing is read.
+        assert cancels.sent is (case.moment is not None)
     assert (result.status, result.reason) in expected.endings
     _check_answers(case, expected, cancels)
     await _check_parks(shop, basket, expected)
