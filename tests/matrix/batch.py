@@ -12,7 +12,7 @@ from tests.matrix.play import Player, stands_still
 from tests.matrix.policies import DEADLINE_SECONDS
 
 #: More orders at once only wait for each other on a machine with two cores; those that stand and wait cost nothing.
-WORKING, WAITING = 4, 16
+WORKING, WAITING = 4, 8
 
 
 def cases_of(part: str) -> Callable[[Callable[..., object]], Callable[..., object]]:

@@ -259,7 +259,8 @@ def _comes(case: Case, turn: int, reason: CancelReason | None) -> bool:
     if place is None:
         return True
     if place.step in UNDO_FROM:
-        return reason is not None and UNDO_FROM[place.step] <= turn
+        waived = case.word is Word.SKIP and place.step is case.undo and case.moment.after
+        return reason is not None and UNDO_FROM[place.step] <= turn and not waived
     if place.step is Step.READ_PAYMENT and case.payment not in WAITED_FOR:
         return False
     # What ends the order in its turn has no answer that one could come after.

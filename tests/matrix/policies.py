@@ -9,8 +9,9 @@ from domain.policy import OrderPolicy
 from tests.matrix.dimensions import SEVERAL_REQUESTS, SLOW, UNDO_STEPS, Case, Fault
 from tests.shop import QUICK
 
-#: A step that hangs is waited for so long, in real time. Longer than a busy machine needs for one that does not.
-SHORT_SECONDS = 2.0
+#: A step that hangs is waited for so long, in real time. Far longer than a busy machine needs for one that does not:
+#: three that are only slow would be one that has run out.
+SHORT_SECONDS = 5.0
 
 #: Nothing that a case is about takes so long, on a machine that is busy with others too.
 DEADLINE_SECONDS = 240
