@@ -15,7 +15,7 @@ from domain.errors import DatabaseUnavailable
 from migrations.roles import grant_parties
 
 #: Any number that nothing else in this database locks.
-_MIGRATION_LOCK = 7_236_001
+MIGRATION_LOCK = 7_236_001
 
 
 def alembic_config() -> Config:
@@ -42,7 +42,7 @@ def migrate(url: str, parties: Mapping[str, str] | None = None) -> None:
     config = alembic_config()
     try:
         with engine.begin() as connection:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             if parties:

@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select, update
 from temporalio.client import Client
 
 from adapters.database import Database
-from adapters.inbox import KEPT, IncomingEvent, prune_inbox, store_event
+from adapters.inbox import KEPT, IncomingEvent, claim_waiting, prune_inbox, store_event
 from adapters.tables import payments, shipments, webhook_inbox
 from domain.order import OrderStatus
 from events.delivery import Delivery, deliver_waiting
@@ -117,6 +117,16 @@ async def test_an_event_before_the_start_waits_for_it(database: Database, sagas:
         assert await inbox(database) == {event_id: "waiting"}
         await start_order(sagas, order_id, customer_id="ada", total=5000, currency="EUR")
         await until_seen(sagas.get_workflow_handle(order_workflow_id(order_id)), event_id)
+
+
+async def test_two_deliveries_never_hold_the_same_event(database: Database) -> None:
+    event_ids = {await an_event(database, "pi_1", "nobody") for _ in range(4)}
+    async with database.begin() as one, database.begin() as other:
+        mine = {event.event_id for event in await claim_waiting(one, 3)}
+        theirs = {event.event_id for event in await claim_waiting(other, 3)}
+    assert len(mine) == 3
+    assert mine | theirs == event_ids
+    assert not mine & theirs
 
 
 async def test_late_money_gets_a_workflow_of_its_own(database: Database, sagas: Client) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select, text, update
 
 from activities.inventory import InventoryActivities
 from adapters.database import Database
@@ -12,7 +12,7 @@ from adapters.tables import reservations, stock
 from domain.errors import InventoryUnavailable, StepFenced
 from domain.messages import Reservation
 from tests.builders import a_product, an_accepted_order
-from tests.integration.attempts import at_once
+from tests.integration.attempts import at_once, attempt, until_somebody_waits
 
 
 async def orders_of(database: Database, *baskets: dict[str, int]) -> list[str]:
@@ -63,6 +63,29 @@ async def test_orders_with_crossing_baskets_never_wait_in_a_circle(database: Dat
     async with database.snapshot() as connection:
         assert await connection.scalar(select(func.sum(stock.c.reserved))) == 0
         assert await connection.scalar(select(func.sum(stock.c.on_hand))) == 12 * 400 - 25 * 6
+
+
+async def test_shelves_are_locked_in_one_order_however_their_rows_lie(database: Database) -> None:
+    async with database.begin() as connection:
+        for shortcut in ("indexscan", "bitmapscan", "mergejoin"):
+            # Then PostgreSQL reads the rows as they lie.
+            await connection.execute(text(f"ALTER DATABASE {database.engine.url.database} SET enable_{shortcut} = off"))
+    await database.close()
+    for sku in ("B", "A"):
+        await a_product(database, sku)
+    (order_id,) = await orders_of(database, {"A": 1, "B": 1})
+    async with database.begin() as connection:
+        await connection.execute(update(stock).values(reserved=1))
+        for sku in ("B", "A"):
+            row = {"order_id": order_id, "sku": sku, "warehouse": "main", "quantity": 1}
+            await connection.execute(insert(reservations).values(row))
+    async with database.begin() as other:
+        await other.execute(select(stock).where(stock.c.sku == "A").with_for_update())
+        release = asyncio.create_task(attempt(InventoryActivities(database).release_stock, order_id))
+        await until_somebody_waits(database)
+        # It waits for the first of its shelves and has none of the others yet.
+        await other.execute(select(stock).where(stock.c.sku == "B").with_for_update(nowait=True))
+    await release
 
 
 async def test_ten_attempts_of_one_order_at_once_reserve_once(database: Database) -> None:

@@ -6,15 +6,16 @@ import re
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
+from sqlalchemy import Connection, create_engine, func, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from adapters.database import Database, sqlalchemy_url
 from adapters.tables import metadata, orders, status_transitions
 from domain.errors import DatabaseUnavailable
 from domain.order import ALLOWED, OrderStatus
-from migrations import migrate
+from migrations import MIGRATION_LOCK, migrate
 from runtime.postgres import PostgresServer
+from tests.integration.attempts import until_somebody_waits
 
 #: Per movement table: one good row.
 MOVEMENTS = {
@@ -67,6 +68,14 @@ async def test_four_migrations_at_once_and_a_later_one_are_all_well(postgres: Po
         assert {*metadata.tables, "alembic_version"} == set(inspect(connection).get_table_names())
     engine.dispose()
     await postgres.drop_database("migrated_at_once")
+
+
+async def test_a_migration_waits_for_the_one_that_is_under_way(database: Database) -> None:
+    async with database.begin() as connection:
+        await connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        later = asyncio.create_task(asyncio.to_thread(migrate, database.url))
+        await until_somebody_waits(database)
+    await later
 
 
 def test_a_database_that_does_not_answer_is_told_as_such() -> None:

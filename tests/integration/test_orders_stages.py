@@ -18,6 +18,7 @@ from domain.messages import ParkClosed, ParkedStep, StatusChange, StatusRecorded
 from domain.order import CancelReason, OrderStatus, ParkKind, PaymentStatus, RedriveAction, StepState
 from domain.views import OrderView
 from tests.builders import an_accepted_order, the_fixture_products
+from tests.integration.attempts import until_somebody_waits
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ONE = datetime(2026, 11, 30, 13, tzinfo=UTC)
@@ -125,6 +126,14 @@ async def test_of_a_confirmation_and_a_cancel_at_once_only_one_counts(database: 
     )
     status = (await seen(database, order_id)).status
     assert len(await events(database, order_id)) == (1 if status is OrderStatus.CONFIRMED else 0)
+
+
+async def test_a_cancel_waits_for_the_confirmation_that_is_under_way(database: Database, order_id: str) -> None:
+    async with database.begin() as connection:
+        await change_stage(connection, StatusChange(order_id=order_id, status=OrderStatus.CONFIRMED))
+        cancel = asyncio.create_task(move(database, order_id, OrderStatus.COMPENSATING))
+        await until_somebody_waits(database)
+    assert (await cancel).status is OrderStatus.CONFIRMED
 
 
 async def test_a_parked_step_covers_the_stage_and_gives_it_back(database: Database, order_id: str) -> None:

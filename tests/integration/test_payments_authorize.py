@@ -160,11 +160,17 @@ async def test_three_d_secure_that_fails_is_told_as_such(till: Till) -> None:
         await till.authorize(order_id)
 
 
-async def test_an_intent_over_another_amount_is_never_confirmed(till: Till) -> None:
+@pytest.mark.parametrize(
+    "untrue",
+    [{"amount": DUE - 1}, {"currency": "usd"}, {"metadata": {"order_id": "another's"}}],
+    ids=["amount", "currency", "order"],
+)
+async def test_an_intent_over_other_terms_is_never_confirmed(till: Till, untrue: dict[str, Any]) -> None:
     order_id = await till.order()
-    intent = await till.gateway.create_intent(order_id, DUE - 1, "EUR", "pm_card_visa", "someone else's key")
-    untrue = {"object": "payment_intent", "id": intent.id, "status": "requires_confirmation", "currency": "eur"}
-    await till.desk.fault(op="create", mode="answer", status=200, body=untrue | {"amount": DUE - 1})
+    intent = await till.gateway.create_intent(order_id, DUE, "EUR", "pm_card_visa", f"somebody's key for {order_id}")
+    told = {"object": "payment_intent", "id": intent.id, "status": "requires_confirmation"}
+    ours = {"amount": DUE, "currency": "eur", "metadata": {"order_id": order_id}}
+    await till.desk.fault(op="create", mode="answer", status=200, body=told | ours | untrue)
     with pytest.raises(PaymentMismatch):
         await till.authorize(order_id)
     assert await till.calls(order_id, "confirm") == []
@@ -240,6 +246,19 @@ async def test_the_next_revision_of_the_key_confirms_the_same_intent(till: Till)
     await till.authorize(order_id, revision=2)
     await till.read_until(order_id, PaymentStatus.AUTHORIZED)
     assert (await till.at_gateway(order_id))["authorized"] == DUE
+
+
+async def test_an_attempt_that_hangs_while_the_next_key_is_asked_holds_the_money_once(till: Till) -> None:
+    order_id = await till.order()
+    fault = await till.hanging("create")
+    late = asyncio.create_task(till.authorize(order_id))
+    await till.until_held_up(fault)
+    await till.authorize(order_id, revision=2)
+    await till.let_go(fault)
+    await late
+    await till.read_until(order_id, PaymentStatus.AUTHORIZED)
+    assert await till.held(order_id) == DUE
+    assert len(await till.calls(order_id, "confirm")) == 1
 
 
 async def test_a_database_that_fails_between_the_create_and_the_store_costs_the_shopper_nothing(

@@ -150,3 +150,11 @@ async def test_an_intent_that_is_not_the_orders_own_is_never_touched(till: Till)
     view = await till.settle(undone, (await till.row(other)).intent_id)
     assert view.status is PaymentStatus.NONE
     assert await till.held(other) == DUE
+
+
+async def test_an_intent_of_another_order_does_not_become_the_orders_own(till: Till) -> None:
+    order_id, other = await till.order(), await till.order("pm_sim_never")
+    intent = await till.gateway.create_intent(other, DUE, "EUR", "pm_card_visa", f"somebody's key for {other}")
+    await till.close_undone(order_id)
+    assert (await till.settle(order_id, intent.id)).status is PaymentStatus.NONE
+    assert await till.row(order_id) is None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from adapters.gateway_effects import KEYS, GatewayEffects
 from adapters.stripe_answers import RefundStatus
 from domain.errors import PaymentServiceUnavailable, RefundFailed
 from domain.order import PaymentStatus
@@ -119,6 +120,27 @@ async def test_a_refund_is_found_by_our_key_when_the_gateway_has_forgotten_its_o
     assert (await till.at_gateway(order_id))["refunded"] == DUE
 
 
+async def test_a_refund_that_came_in_between_is_not_asked_for_under_the_next_key(till: Till) -> None:
+    order_id = await till.a_captured_order()
+    intent = await till.gateway.read_intent((await till.row(order_id)).intent_id)
+    part = f"{order_id}:part"
+    for _ in range(2):
+        # Both have read the list before there was a refund.
+        await GatewayEffects(till.gateway).refund(intent, 1500, [], refund_key=part, key=part)
+    assert (await till.at_gateway(order_id))["refunded"] == 1500
+
+
+async def test_money_that_somebody_gives_back_in_that_moment_is_not_owed(till: Till) -> None:
+    order_id = await till.a_captured_order()
+    fault = await till.hanging("refund")
+    undo = asyncio.create_task(till.release(order_id))
+    await till.until_held_up(fault)
+    await till.desk.refunds.create_async({"payment_intent": (await till.row(order_id)).intent_id})
+    await till.let_go(fault)
+    assert (await undo).status is PaymentStatus.REFUNDED
+    assert (await till.at_gateway(order_id))["refunded"] == DUE
+
+
 async def test_money_taken_while_the_hold_is_being_cancelled_is_refunded(till: Till) -> None:
     order_id = await till.a_held_order()
     fault = await till.hanging("cancel")
@@ -153,8 +175,11 @@ async def test_an_old_answer_about_the_state_of_then_does_not_keep_the_money_hel
 async def test_a_payment_that_still_processes_is_not_forgotten(till: Till) -> None:
     order_id = await till.order("pm_sim_never")
     view = await till.authorize(order_id)
-    with pytest.raises(PaymentServiceUnavailable):
-        await till.release(order_id)
+    # Asked to cancel now, the gateway would keep its "no" under every key, and tell it again when it is true no more.
+    for _ in range(KEYS + 1):
+        with pytest.raises(PaymentServiceUnavailable):
+            await till.release(order_id)
+    assert await till.calls(order_id, "cancel") == []
     assert ("release_payment", "done") not in await till.stamps(order_id)
     await till.desk.control("POST", f"intents/{view.intent_id}/authenticate", outcome="success")
     assert (await till.release(order_id)).status is PaymentStatus.VOIDED

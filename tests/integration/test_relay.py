@@ -11,7 +11,9 @@ from adapters.database import Database
 from adapters.outbox import append_event
 from adapters.tables import outbox
 from domain.events import EventType, OrderFacts, order_event
+from domain.messages import OrderInput
 from events.relay import Relay, publish_submitted, start_order
+from events.runs import Runs
 from tests.builders import an_accepted_order
 from tests.integration.sagas import a_running_order
 from tests.polling import eventually
@@ -91,6 +93,17 @@ async def test_a_saga_that_already_runs_or_has_ended_is_left_alone(database: Dat
     assert await is_running(sagas, running_id)
     assert not await is_running(sagas, ended_id)
     assert (await saga.describe()).run_id == (await sagas.get_workflow_handle(saga.id).describe()).run_id
+
+
+async def test_an_order_that_ended_well_meanwhile_is_not_started_again(database: Database, sagas: Client) -> None:
+    """The guard saw no run of it, and then it ended."""
+    order_id, saga = await a_running_order(database, sagas)
+    await saga.signal("finish")
+    await saga.result()
+    before = (await saga.describe()).run_id
+    for completed in (False, True):
+        await Runs(sagas).start_again(OrderInput(order_id=order_id), "ada", 5000, "EUR", completed=completed)
+        assert ((await saga.describe()).run_id != before) is completed
 
 
 async def test_several_relays_start_each_order_once(database: Database, temporal: Client) -> None:

@@ -2,13 +2,14 @@
 
 import json
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from adapters.http import ProviderRequestRefused
-from adapters.payment_gateway import AlreadyRefunded, PaymentGateway, Replayed, UnexpectedState
+from adapters.payment_gateway import API_VERSION, AlreadyRefunded, PaymentGateway, Replayed, UnexpectedState
 from adapters.stripe_answers import IntentStatus
 from domain.errors import (
     AuthorizationExpired,
@@ -18,7 +19,7 @@ from domain.errors import (
     NotServed,
     PaymentFraudBlocked,
 )
-from tests.unit.scripted import a_server, answering
+from tests.unit.scripted import Handler, a_server, answering
 
 SECRET = "Ada's card 4242"
 INTENT: dict[str, Any] = {
@@ -124,6 +125,33 @@ async def test_what_is_our_own_fault_stops_for_a_person_and_names_only_a_code(st
     error = await ended(status, {"type": "invalid_request_error", "code": "parameter_unknown"})
     assert isinstance(error, ProviderRequestRefused)
     assert str(error) == f"HTTP {status} parameter_unknown"
+
+
+async def requests_of_a_capture(handler: Handler) -> list[web.Request]:
+    """What reaches a gateway that answers like this."""
+    seen: list[web.Request] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        seen.append(request)
+        return await handler(request)
+
+    async with a_server(answer) as base:
+        gateway = PaymentGateway("sk_test", base_url=base, timeout_seconds=5)
+        with suppress(ProviderRequestRefused):
+            await gateway.capture_intent("pi_1", "key")
+        await gateway.close()
+    return seen
+
+
+async def test_a_request_is_sent_once_even_where_the_gateway_asks_for_another() -> None:
+    """Another one is for the step to send, which looks first."""
+    body = json.dumps({"error": {"type": "invalid_request_error", "code": "lock_timeout"}})
+    assert len(await requests_of_a_capture(answering(400, body, Stripe_Should_Retry="true"))) == 1
+
+
+async def test_every_request_names_the_version_that_we_understand() -> None:
+    (request,) = await requests_of_a_capture(answering(200, json.dumps(INTENT)))
+    assert request.headers["Stripe-Version"] == API_VERSION
 
 
 async def test_the_providers_message_is_never_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ from domain.errors import (
     FraudServiceUnavailable,
     GatewayProtocolError,
     NotServed,
+    OnHold,
     PaymentServiceUnavailable,
     TransientError,
 )
@@ -146,6 +147,48 @@ async def test_an_answer_without_end_is_not_read_to_its_end(party: Party) -> Non
 async def test_a_request_that_the_party_will_not_have_stops_for_a_person(party: Party, status: int, body: str) -> None:
     async with asking(party, answering(status, body, Location="/elsewhere"), ProviderRequestRefused) as error:
         assert str(error) == f"HTTP {status}"
+
+
+async def on_hold() -> None:
+    raise OnHold("tests")
+
+
+@pytest.mark.parametrize("name", ["gateway", "courier"])
+async def test_nothing_is_sent_to_a_party_that_is_held(name: str) -> None:
+    # Nobody listens there: whatever is sent ends as not served.
+    base = f"http://127.0.0.1:{free_port()}"
+    courier = Courier(base, timeout_seconds=5, before_effect=on_hold)
+    gateway = PaymentGateway("sk_test", base_url=base, timeout_seconds=5, before_effect=on_hold)
+    with pytest.raises(OnHold):
+        await (gateway.capture_intent("pi_1", "key") if name == "gateway" else courier.book("o1:main", "main", {}))
+    with pytest.raises(NotServed):
+        await (gateway.read_intent("pi_1") if name == "gateway" else courier.find("o1:main"))
+    await courier.close()
+    await gateway.close()
+
+
+async def test_a_cancel_is_not_sent_to_a_courier_that_is_held() -> None:
+    courier = Courier(f"http://127.0.0.1:{free_port()}", timeout_seconds=5, before_effect=on_hold)
+    with pytest.raises(OnHold):
+        await courier.cancel("o1:main")
+    await courier.close()
+
+
+async def test_a_page_that_is_not_found_is_not_a_parcel_that_is_not_there() -> None:
+    async with a_server(answering(404, "<html>nothing here</html>")) as base:
+        courier = Courier(base, timeout_seconds=5)
+        for call in (courier.find, courier.cancel):
+            with pytest.raises(ProviderRequestRefused):
+                await call("o1:main")
+        await courier.close()
+
+
+async def test_a_cancel_that_leaves_the_parcel_booked_is_not_understood() -> None:
+    async with a_server(answering(200, '{"id": "shp_1", "reference": "o1:main", "status": "booked"}')) as base:
+        courier = Courier(base, timeout_seconds=5)
+        with pytest.raises(GatewayProtocolError):
+            await courier.cancel("o1:main")
+        await courier.close()
 
 
 def test_retry_after_is_read_both_ways_and_nonsense_is_none() -> None:

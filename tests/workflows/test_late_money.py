@@ -176,8 +176,26 @@ async def test_money_that_moves_while_another_undo_is_parked_is_given_back_befor
     await till.parked(basket, "release_stock")
     await till.force(basket, "succeeded")
     assert await till.became(await till.event(basket, "payment_intent.succeeded")) == "delivered"
+    end = till.shop.gates.hold(basket.order_id, Step.RECORD_STATUS, item="CANCELLED_COMPENSATED")
     outage.open()
     await till.shop.retry(basket.order_id, "release_stock")
+    await end.reached()
+    assert len(await till.refunds(basket)) == 1
+    end.open()
+    await till.shop.ended(basket.order_id)
+    await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
+    assert len(await till.refunds(basket)) == 1
+
+
+async def test_money_that_moves_while_the_end_of_its_order_is_written_is_given_back(till: Till) -> None:
+    basket = await till.shop.basket()
+    end = till.shop.gates.hold(basket.order_id, Step.RECORD_STATUS, item="CANCELLED_COMPENSATED")
+    await till.waiting(basket, "pm_card_authenticationRequired", "REQUIRES_ACTION")
+    assert (await till.shop.cancel(basket.order_id))[0] == 202
+    await end.reached()
+    await till.force(basket, "succeeded")
+    assert await till.became(await till.event(basket, "payment_intent.succeeded")) == "delivered"
+    end.open()
     await till.shop.ended(basket.order_id)
     await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
     assert len(await till.refunds(basket)) == 1

@@ -85,6 +85,7 @@ async def test_a_capture_that_stays_unknown_parks_and_cannot_be_compensated(till
     assert await till.shop.redrive(basket.order_id, "capture_payment", "compensate") == 409
     assert await till.shop.redrive(basket.order_id, "capture_payment", "skip") == 409
     assert (await till.shop.cancel(basket.order_id))[0] == 409
+    await till.shop.saga(basket.order_id).cancel()
     assert (await till.shop.view(basket.order_id)).status == "NEEDS_REVIEW"
     await till.shop.heal(down)
     await till.forward(basket, 900)

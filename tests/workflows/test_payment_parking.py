@@ -71,6 +71,22 @@ async def test_a_shopper_may_cancel_while_the_payment_is_parked(till: Till) -> N
     await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
 
 
+async def test_an_order_ends_when_the_operators_word_about_it_is_answered(till: Till) -> None:
+    basket = await till.shop.basket()
+    await till.fault(basket, "confirm", "error", status=502, times=FOREVER)
+    await till.shop.place_in_real_time(basket)
+    await till.parked(basket, "authorize_payment")
+    look = till.shop.gates.hold(basket.order_id, Step.READ_PAYMENT)
+    word = asyncio.create_task(till.shop.redrive(basket.order_id, "authorize_payment", "compensate"))
+    await look.reached()
+    assert (await till.shop.cancel(basket.order_id))[0] == 202
+    await till.shop.reaches(basket.order_id, "CANCELLED_COMPENSATED")
+    look.open()
+    assert await word == 409
+    await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
+    assert till.shop.gates.calls(basket.order_id, Step.READ_PAYMENT) >= 1
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
