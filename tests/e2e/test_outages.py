@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 from datetime import datetime
-from typing import Any
 
 import pytest
 
@@ -23,6 +22,9 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 DOWN_SECONDS = 60.0
 ORDERS_A_SECOND = 2.0
+#: A minute's outage leaves 135 behind. Shoppers hold back on a machine that does not catch up.
+MOST_OPEN = 250
+LEAST_WAITING = 25
 #: Beside these, somebody types at a terminal.
 TYPED_A_SECOND = 0.25
 TYPED = int(TYPED_A_SECOND * DOWN_SECONDS * len(Queue))
@@ -96,7 +98,8 @@ async def ordered(shop: RunningShop, sources: list[Running], placed: Placed, eno
 
     async with asyncio.TaskGroup() as group:
         for source in itertools.cycle(sources):
-            group.create_task(order(source, fresh("key")))
+            if len(await open_orders(shop)) < MOST_OPEN:
+                group.create_task(order(source, fresh("key")))
             try:
                 await asyncio.wait_for(enough.wait(), 1 / ORDERS_A_SECOND)
             except TimeoutError:
@@ -127,11 +130,11 @@ async def down_for_a_minute(shop: RunningShop, party: Queue) -> None:
     shop.stack.resume_restarts(part)
     steps = "SELECT count(*) FROM order_steps WHERE step = %s AND at BETWEEN %s AND %s"
     assert await shop.rows(steps, FIRST_STEPS[party], down, up) == [(0,)]
-    waiting = await open_orders(shop, down, up)
-    assert len(waiting) > DOWN_SECONDS * ORDERS_A_SECOND / len(KINDS), f"{party}: {len(waiting)}"
+    waiting = await open_orders(shop)
+    assert len(waiting) >= LEAST_WAITING, f"{party}: {len(waiting)}"
 
     async def done() -> bool:
-        return not await open_orders(shop, down, up)
+        return not waiting & await open_orders(shop)
 
     await eventually(done, within_seconds=RECOVERY_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
 
@@ -142,18 +145,17 @@ async def now(shop: RunningShop) -> datetime:
     return found
 
 
-async def open_orders(shop: RunningShop, begin: datetime, end: datetime) -> list[Any]:
-    """Those accepted in between that are still on their way."""
-    query = "SELECT order_id FROM orders WHERE created_at BETWEEN %s AND %s AND status <> ALL (%s)"
-    return await shop.rows(query, begin, end, list(CLOSED_STATUSES))
+async def open_orders(shop: RunningShop) -> set[str]:
+    """Those that are on their way."""
+    query = "SELECT order_id FROM orders WHERE status <> ALL (%s)"
+    return {order_id for (order_id,) in await shop.rows(query, list(CLOSED_STATUSES))}
 
 
 async def ended_otherwise(shop: RunningShop, placed: Placed) -> list[str]:
     """The orders that did not end as their kind does, once all of them have."""
 
     async def closed() -> bool:
-        query = "SELECT count(*) FROM orders WHERE status <> ALL (%s)"
-        return await shop.rows(query, list(CLOSED_STATUSES)) == [(0,)]
+        return not await open_orders(shop)
 
     await eventually(closed, within_seconds=RECOVERY_SECONDS, pause_seconds=ASK_AGAIN_SECONDS)
     query = "SELECT order_id, status, reason FROM orders WHERE order_id = ANY (%s)"
