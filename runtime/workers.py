@@ -44,6 +44,7 @@ PASSED_THROUGH = (
             "parking",
             "payment",
             "review",
+            "stage",
             "steps",
         )
     ),

@@ -10,19 +10,16 @@
 """
 
 import asyncio
-from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeUpdate
 from temporalio.exceptions import ApplicationError
 
 from workflows.calls import Contradicted, Refused, RunOut
 from workflows.compensation import CompensationStack
 from workflows.dead_runs import ask_what_to_do
-from workflows.details import describe, search_attributes
-from workflows.names import CUSTOMER_ID, ORDER_TOTAL
 from workflows.payment import Payment
 from workflows.review import Review
+from workflows.stage import Stage
 from workflows.steps import Steps, Stopped, settle_together
 
 with workflow.unsafe.imports_passed_through():
@@ -38,11 +35,10 @@ with workflow.unsafe.imports_passed_through():
         PaymentUpdated,
         RedriveStep,
         Reservation,
-        StatusChange,
         StatusRecorded,
         TimelineEntry,
     )
-    from domain.order import PARKABLE, SOLD_STATUSES, CancelReason, OrderStatus, ParkKind, RedriveAction
+    from domain.order import SOLD_STATUSES, CancelReason, OrderStatus, ParkKind, RedriveAction
 
 
 @workflow.defn
@@ -58,15 +54,13 @@ class OrderWorkflow:
     def __init__(self, order: OrderInput) -> None:
         self._order_id = order.order_id
         self._found_dead = order if order.found_dead else None
-        self._status = OrderStatus.PENDING
-        self._reason: CancelReason | None = None
         self._cancel: CancelOrder | None = None
         self._pivot_passed = False
         self._undoing = False
-        self._shown: list[SearchAttributeUpdate[Any]] = []
         self._steps = Steps(order.order_id, self._cancelled, self._show)
         self._review = Review(self._steps)
         self._payment = Payment(self._steps)
+        self._stage = Stage(self._steps, self._payment)
         self._undo = CompensationStack(self._steps, self._payment.release)
 
     @workflow.run
@@ -90,7 +84,7 @@ class OrderWorkflow:
         try:
             order = await self._open()
             if order.closed:
-                return self._result()
+                return self._stage.result()
             if order.status is OrderStatus.CONFIRMED:
                 return await self._confirm()
             await self._screen(order)
@@ -117,11 +111,7 @@ class OrderWorkflow:
                 await self._steps.park(Step.OPEN_ORDER, kind, ending.error)
         await self._steps.parking.close(Step.OPEN_ORDER, "")
         self._steps.order, self._steps.policy = order, order.policy
-        self._status, self._reason = order.status, order.reason
-        workflow.upsert_search_attributes(
-            [CUSTOMER_ID.value_set(order.customer_id), ORDER_TOTAL.value_set(order.total)]
-        )
-        self._show()
+        self._stage.begin(order)
         self._remember_earlier_runs(order)
         if self._found_dead:
             await ask_what_to_do(self._steps, order)
@@ -141,7 +131,7 @@ class OrderWorkflow:
         if await self._review.screen(order):
             return
         self._steps.stop_if_cancelled()
-        await self._record(OrderStatus.AWAITING_REVIEW)
+        await self._stage.record(OrderStatus.AWAITING_REVIEW, self._cancel)
         refusal = await self._review.wait(order)
         self._steps.stop_if_cancelled()
         if refusal:
@@ -166,7 +156,7 @@ class OrderWorkflow:
         self._steps.stop_if_cancelled()
         if order.amount_due == 0:
             return
-        await self._record(OrderStatus.AWAITING_PAYMENT)
+        await self._stage.record(OrderStatus.AWAITING_PAYMENT, self._cancel)
         self._steps.stop_if_cancelled()
         self._undo.push(Step.RELEASE_PAYMENT)
         await self._payment.authorize()
@@ -195,29 +185,29 @@ class OrderWorkflow:
         """The pivot is behind us: nothing un-confirms an order, and both steps are tried until they are done."""
         self._pivot_passed = True
         recorded: StatusRecorded = await self._steps.insist(Step.CONFIRM_ORDER, keep_trying=True)
-        self._status, self._reason = recorded.status, None
-        self._show()
+        self._stage.status, self._stage.reason = recorded.status, None
+        self._stage.show()
         await self._steps.insist(Step.COMMIT_STOCK, keep_trying=True)
         await self._payment.hand_over()
-        return self._result()
+        return self._stage.result()
 
     # --- the way back ---------------------------------------------------------------------------------------------
 
     async def _unwind(self, reason: CancelReason) -> OrderResult:
         """Undoes what was begun, newest first. An undo that parks, or must look again, stops none of the others."""
-        self._undoing, self._reason = True, reason
+        self._undoing, self._stage.reason = True, reason
         await self._steps.parking.close_all()
         if not self._undo and self._is_refusal(reason):
-            await self._record(OrderStatus.REJECTED)
-            return self._result()
-        if await self._record(OrderStatus.COMPENSATING) in SOLD_STATUSES:
+            await self._stage.record(OrderStatus.REJECTED, self._cancel)
+            return self._stage.result()
+        if await self._stage.record(OrderStatus.COMPENSATING, self._cancel) in SOLD_STATUSES:
             return await self._confirm()  # an earlier run of this order has sold it
         await self._undo.unwind()
         await self._payment.release_what_came_since()
-        await self._record(OrderStatus.CANCELLED_COMPENSATED)
+        await self._stage.record(OrderStatus.CANCELLED_COMPENSATED, self._cancel)
         await self._payment.release_what_came_since()
         await self._payment.hand_over()
-        return self._result()
+        return self._stage.result()
 
     def _is_refusal(self, reason: CancelReason) -> bool:
         """Whether the shop says no: also when a cancel came while it was about to."""
@@ -225,38 +215,8 @@ class OrderWorkflow:
             return True
         return reason is not self._cancel.reason and workflow.patched("reject-under-a-cancel")
 
-    def _result(self) -> OrderResult:
-        return OrderResult(order_id=self._order_id, status=self._status, reason=self._reason)
-
-    # --- what the outside sees ------------------------------------------------------------------------------------
-
-    async def _record(self, status: OrderStatus) -> OrderStatus:
-        """Tells a new stage in its three places: attribute, search attribute and order row; returns the row's."""
-        self._status = status
-        self._show()
-        cancel = self._cancel
-        change = StatusChange(
-            order_id=self._order_id,
-            status=status,
-            reason=self._reason,
-            actor=cancel.actor if cancel else "system",
-            note=cancel.note if cancel else None,
-        )
-        recorded: StatusRecorded | None = await self._steps.write(Step.RECORD_STATUS, change)
-        return recorded.status if recorded else status
-
     def _show(self) -> None:
-        """Search attributes, where they changed, and the page that the Web UI shows."""
-        state = self.status()
-        attributes = search_attributes(state, self._steps.parking.labels())
-        if attributes != self._shown:
-            workflow.upsert_search_attributes(attributes)
-            self._shown = attributes
-        workflow.set_current_details(describe(self._steps.order, state, self._steps.timeline, self._steps.waiting))
-
-    def _public_status(self) -> OrderStatus:
-        parked = bool(self._steps.parking) and self._status in PARKABLE
-        return OrderStatus.NEEDS_REVIEW if parked else self._status
+        self._stage.show()
 
     # --- cancelling -----------------------------------------------------------------------------------------------
 
@@ -279,7 +239,7 @@ class OrderWorkflow:
     def cancel_order(self, message: CancelOrder) -> CancelAnswer:
         """Accepted means undone, always."""
         self._note_cancel(message)
-        return CancelAnswer(order_id=self._order_id, status=self._public_status())
+        return CancelAnswer(order_id=self._order_id, status=self._stage.state().status)
 
     @cancel_order.validator
     def _refuse_late_cancel(self, message: CancelOrder) -> None:
@@ -316,12 +276,7 @@ class OrderWorkflow:
     @workflow.query(description="Status, reason, payment and open review items.")
     def status(self) -> OrderState:
         """Where the order stands."""
-        return OrderState(
-            status=self._public_status(),
-            reason=self._reason,
-            payment=self._payment.view.status,
-            needs_review=self._steps.parking.items(),
-        )
+        return self._stage.state()
 
     @workflow.query(description="The steps of this run in the order in which they happened.")
     def timeline(self) -> list[TimelineEntry]:
