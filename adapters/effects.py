@@ -14,7 +14,7 @@ from adapters.tables import (
     shipments,
 )
 from domain.keys import Step
-from domain.order import PaymentStatus, ShipmentStatus, StepState
+from domain.order import SOLD_STATUSES, PaymentStatus, ShipmentStatus, StepState
 from domain.preview import Effects, Money, Parcel, Pieces, Stamped
 
 
@@ -34,6 +34,7 @@ async def read_effects(database: Database, order_id: str) -> Effects:
             money=await _money(connection, order_id),
             parcels=await _parcels(connection, order_id),
             stamps=await _stamps(connection, order_id),
+            sold=order["status"] in SOLD_STATUSES,
         )
 
 

@@ -83,7 +83,7 @@ def refund_id_for(idempotency_key: str) -> str:
     return base64.b32encode(hashlib.sha256(idempotency_key.encode()).digest()[:15]).decode().lower()
 
 
-#: Where an order can stand still until somebody or something moves it: each has its row in docs/operating.md.
+#: Where an order can stand still until somebody or something moves it: each has its entry in docs/runbook.md.
 PARKING = tuple(
     step
     for step in Step

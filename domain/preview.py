@@ -57,7 +57,7 @@ class Stamped:
 @dataclass(frozen=True)
 class Effects:
     """What one order holds. Points and credit are what it took and has not given back, `price_…` what it costs of them;
-    stamps the oldest first.
+    stamps the oldest first. `sold`: what happens to its money later is told, and nothing is given back by itself.
     """
 
     order_id: str
@@ -71,6 +71,7 @@ class Effects:
     money: Money = field(default_factory=Money)
     parcels: tuple[Parcel, ...] = ()
     stamps: tuple[Stamped, ...] = ()
+    sold: bool = False
 
     def states(self, step: Step, item: str = "") -> list[StepState]:
         """What is known of one effect, over all its revisions, the oldest first."""
@@ -119,9 +120,14 @@ def undos(effects: Effects) -> list[UndoLine]:
 
 def actions(effects: Effects, step: Step, item: str, kind: ParkKind, error: str) -> list[ActionLine]:
     """What may be said at one parked step, and what it would do."""
-    allowed = actions_at(step)
     if error == DEAD_RUN:
         return _after_a_dead_run(effects)
+    if effects.sold and step is Step.SETTLE_LATE_MONEY:
+        return [
+            ActionLine(RedriveAction.RETRY, "asks the gateway how the payment stands now; moves no money"),
+            ActionLine(RedriveAction.SKIP, "closes the question, and stamps it waived; moves no money"),
+        ]
+    allowed = actions_at(step)
     lines = [ActionLine(RedriveAction.RETRY, _retry(effects, step, item, kind))]
     if RedriveAction.COMPENSATE in allowed:
         lines.append(_compensate(effects, step))
@@ -135,15 +141,18 @@ def actions(effects: Effects, step: Step, item: str, kind: ParkKind, error: str)
 def _after_a_dead_run(effects: Effects) -> list[ActionLine]:
     """Our books need not know all that the ended run did: the undo asks the providers, whatever is written here."""
     known = tuple(undos(effects))
-    what = "what our books know of is listed" if known else "our books know of nothing"
     return [
         ActionLine(RedriveAction.RETRY, "goes through all steps: each finds what it did already, or does it"),
         ActionLine(
             RedriveAction.COMPENSATE,
-            f"undoes whatever the ended run did; the gateway and the courier are asked, {what}" + ":" * bool(known),
+            f"undoes whatever the ended run did: the gateway and the courier are asked, and {_known_of(known)}",
             known,
         ),
     ]
+
+
+def _known_of(known: tuple[UndoLine, ...]) -> str:
+    return "our books know of:" if known else "our books know of nothing"
 
 
 def _left_by_skip(effects: Effects, step: Step, item: str) -> list[str]:

@@ -37,7 +37,7 @@ def told(step: Step, item: str, *, due: str, credit: str, points: int) -> str:
     return f"{words}: {item}" if item and item != words else words
 
 
-#: What stands behind an error that parks a step, and what to do about it (docs/operating.md has the long form).
+#: What stands behind an error that parks a step, and what to do about it (docs/runbook.md has the long form).
 ERROR_WORDS = {
     "PaymentServiceUnavailable": "the gateway breaks off, times out or answers 5xx, or the bank has not decided yet",
     "CourierUnavailable": "the courier breaks off, times out or answers 5xx",

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from tests.imports import ROOT
 from tests.observability.conftest import Grounds
 from tests.observability.replay import Replay, alerts
 from tests.observability.troubles import HOUR, STORIES
@@ -52,9 +51,3 @@ def test_every_alert_says_whom_it_calls_and_what_for() -> None:
     for alert in ALERTS.values():
         assert alert.severity in {"page", "ticket"}
         assert alert.summary
-
-
-def test_the_operating_guide_explains_every_alert_and_no_other() -> None:
-    told = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8").partition("## What calls you")[2]
-    rows = [line.split("|")[1].strip() for line in told.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    assert rows == [f"`{name}`" for name in ALERTS]

@@ -1,5 +1,7 @@
 """What an operator's word would do, told from our books alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from domain.errors import ContradictionError, IntakeHeld, NotServed, OnHold, TransientError, names_under
@@ -99,12 +101,19 @@ def test_compensate_lists_the_undos_and_skip_says_what_stays_undone() -> None:
     assert bug[1].words == "rejects the order: nothing was taken"
 
 
+def test_a_dispute_of_a_sold_order_is_asked_about_and_no_word_gives_its_money_back() -> None:
+    captured = replace(EVERYTHING, sold=True, money=Money("pi", PaymentStatus.DISPUTED, 4500, 4500))
+    lines = actions(captured, Step.SETTLE_LATE_MONEY, "", ParkKind.DECISION, "PaymentDisputed")
+    assert {line.action for line in lines} == actions_at(Step.SETTLE_LATE_MONEY)
+    assert all(line.words.endswith("moves no money") for line in lines)
+
+
 def test_after_a_run_that_was_ended_no_word_promises_that_nothing_was_taken() -> None:
     retry, unknown = actions(effects(), Step.OPEN_ORDER, "", ParkKind.DECISION, DEAD_RUN)
     assert (retry.action, unknown.action) == (RedriveAction.RETRY, RedriveAction.COMPENSATE)
-    assert unknown.words.endswith("the gateway and the courier are asked, our books know of nothing")
+    assert unknown.words.endswith("the gateway and the courier are asked, and our books know of nothing")
     known = actions(EVERYTHING, Step.OPEN_ORDER, "", ParkKind.DECISION, DEAD_RUN)[1]
-    assert known.words.endswith("what our books know of is listed:")
+    assert known.words.endswith("our books know of:")
     assert list(known.undos) == undos(EVERYTHING)
 
 
