@@ -110,7 +110,7 @@ class _Drill:
         client = await connect(self._stack.settings)
         shoppers = Shoppers(shop, client, plan, clients)
         striker = Striker(self._stack, client, self._http, shoppers.begun)
-        operator = Operator(shop, self._database, shoppers)
+        operator = Operator(shop, client, self._database, shoppers)
         watch = Watch(self._database, self._console, striker)
         shelf = await shoppers.stock_the_shelves()
         self._console.print(f"{len(plan.orders)} orders and {len(plan.strikes)} strikes in {plan.seconds:.0f} s")
