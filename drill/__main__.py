@@ -23,7 +23,7 @@ from drill.evil import Striker
 from drill.mending import Operator
 from drill.plan import Plan, make_plan
 from drill.shop import Shop
-from drill.verdict import Evidence, judge, show, tell
+from drill.verdict import Evidence, Verdict, judge, show, tell
 from drill.watch import Watch
 from runtime.app import run_app
 from runtime.entry import EntryError, run_entry
@@ -77,12 +77,14 @@ async def _drill(count: int, seed: int, clients: int, minutes: float | None) -> 
     with (home / "drill.log").open("w") as log:
         stack = Stack(settings, split=True, tell=lambda part, line: print(part, line, file=log))
         async with stack, _doors(stack) as (http, database):
-            good = await _Drill(plan, stack, http, database, console).run(clients)
-    if good:
+            verdict, books = await _Drill(plan, stack, http, database, console).run(clients)
+    passed = verdict.passed(books)
+    if passed:
         shutil.rmtree(home)
     else:
         console.print(f"its data and log are kept: ORDERS_HOME={home} make up", markup=False, soft_wrap=True)
-    return 0 if good else 1
+    console.print(verdict.last_line(books), markup=False)
+    return 0 if passed else 1
 
 
 @asynccontextmanager
@@ -104,8 +106,8 @@ class _Drill:
         self._plan, self._stack, self._http = plan, stack, http
         self._database, self._console = database, console
 
-    async def run(self, clients: int) -> bool:
-        """Whether the shop passed."""
+    async def run(self, clients: int) -> tuple[Verdict, Books]:
+        """What the shop made of it, and everybody's books at the end."""
         plan, shop = self._plan, Shop(self._stack.settings, self._http)
         client = await connect(self._stack.settings)
         shoppers = Shoppers(shop, client, plan, clients)
@@ -116,8 +118,7 @@ class _Drill:
         self._console.print(f"{len(plan.orders)} orders and {len(plan.strikes)} strikes in {plan.seconds:.0f} s")
         watching = asyncio.create_task(watch.keep_watching())
         try:
-            await self._under_evil(shoppers, striker, operator)
-            await operator.until_quiet(watch, PATIENCE_SECONDS)
+            await self._under_evil(shoppers, striker, operator, watch)
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
@@ -132,9 +133,10 @@ class _Drill:
             f"{operator.reviewed} reviews decided, {operator.redriven} steps retried, {striker.missed} strikes missed"
         )
         tell(self._console, verdict, books)
-        return verdict.passed(books)
+        return verdict, books
 
-    async def _under_evil(self, shoppers: Shoppers, striker: Striker, operator: Operator) -> None:
+    async def _under_evil(self, shoppers: Shoppers, striker: Striker, operator: Operator, watch: Watch) -> None:
+        """Until the last order was seen to, or patience ends."""
         streaming = asyncio.create_task(shoppers.stream())
         striking = asyncio.create_task(striker.play(self._plan.strikes))
         try:
@@ -145,7 +147,9 @@ class _Drill:
             await striking
             self._console.print("healing, and retrying what is parked …")
             await striker.heal()
-            await streaming  # whoever still knocks gets in now
+            # Whoever still knocks gets in now; a shopper may even wait for an order whose run the guard has to find.
+            await operator.until_quiet(watch, streaming, PATIENCE_SECONDS)
+            await streaming
         finally:
             streaming.cancel()
             striking.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from temporalio.client import Client
@@ -11,6 +12,7 @@ from domain.keys import order_id_for
 from drill.kinds import CURRENCY, GIFT, PLENTY, POINTS, SCARCE, SPREAD, STORE_CREDIT, UNIT_PRICE
 from drill.plan import Canceller, Plan, PlannedOrder
 from drill.shop import Shop
+from runtime.entry import EntryError
 from workflows.names import order_workflow_id
 
 #: One scarce piece for so many orders of the drill.
@@ -76,12 +78,15 @@ class Shoppers:
                 group.create_task(client())
         await asyncio.gather(*at_the_bank)
 
-    async def answer_the_bank(self, order_id: str, chance: float) -> bool:
-        """What the order's shopper or bank does about a payment that waits; False: there is nothing to do."""
+    async def answer_the_bank(self, order_id: str, chance: float, *, at_last: bool = False) -> bool:
+        """What the order's shopper or bank does about a payment that waits; False: there is nothing to do.
+
+        `at_last`: nobody leaves it open any more. A payment that processes is asked after for a day otherwise.
+        """
         payment = (await self.shop.order(order_id))["payment"]
         if payment["status"] not in {"REQUIRES_ACTION", "PROCESSING"}:
             return False
-        outcome = "success" if chance < AUTHENTICATED else "fail" if chance < REFUSED else "abandon"
+        outcome = "success" if chance < AUTHENTICATED else "fail" if at_last or chance < REFUSED else "abandon"
         await self.shop.ask(
             "POST", f"{self.shop.gateway}/_sim/intents/{payment['id']}/authenticate", {"outcome": outcome}
         )
@@ -115,8 +120,9 @@ class Shoppers:
     async def _cancel(self, placed: Placed) -> None:
         if placed.planned.canceller is Canceller.SHOPPER:
             path = f"{self.shop.shopper}/orders/{placed.order_id}/cancel"
-            status, _ = await self.shop.ask("POST", path, {}, key=f"cancel-{placed.order_id}")
-            placed.cancel_accepted, placed.cancel_refused = status == 202, status == 409
+            with suppress(EntryError):  # told neither yes nor no: nothing is promised
+                status, _ = await self.shop.ask("POST", path, {}, key=f"cancel-{placed.order_id}")
+                placed.cancel_accepted, placed.cancel_refused = status == 202, status == 409
             return
         for _ in range(CANCEL_TRIES):
             try:

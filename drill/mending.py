@@ -81,10 +81,10 @@ class Operator:
         async with self._database.begin() as connection:
             waiting = list(await connection.scalars(query))
         for order_id in waiting:
-            await self._shoppers.answer_the_bank(order_id, self._chance(order_id))
+            await self._shoppers.answer_the_bank(order_id, self._chance(order_id), at_last=True)
 
-    async def until_quiet(self, watch: Watch, patience_seconds: float) -> bool:
-        """Mends until nothing is open or parked; False when patience ends before."""
+    async def until_quiet(self, watch: Watch, shoppers: asyncio.Task[None], patience_seconds: float) -> bool:
+        """Mends until no shopper waits and nothing is open or parked; False when patience ends before."""
         deadline, rounds = time.monotonic() + patience_seconds, 0
         while time.monotonic() < deadline:
             if rounds % GUARD_EVERY_ROUNDS == 0:
@@ -93,7 +93,7 @@ class Operator:
             await self.redrive_all()
             await self.answer_the_banks()
             await watch.count()
-            if not watch.open and not watch.parked:
+            if shoppers.done() and not watch.open and not watch.parked:
                 return True
             rounds += 1
             await asyncio.sleep(ROUND_SECONDS)

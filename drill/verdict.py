@@ -128,7 +128,7 @@ def show(console: Console, found: Evidence, striker: Striker) -> None:
 
 
 def tell(console: Console, verdict: Verdict, books: Books) -> None:
-    """What is wrong, by name; the books; the last line."""
+    """What is wrong, by name, and the books."""
     named = {
         "parked": verdict.parked,
         "double": verdict.double,
@@ -140,4 +140,3 @@ def tell(console: Console, verdict: Verdict, books: Books) -> None:
         for one in found:
             console.print(f"{name}: {one}", style="red", markup=False)
     show_books(console, books)
-    console.print(verdict.last_line(books), markup=False)
