@@ -1,6 +1,6 @@
 """Records the histories anew: `make record`, or `python -m tests.replay.record [VERSION]`.
 
-Plays every scene of `tests/replay/scenes.py` in a shop of its own, on a real PostgreSQL and a Temporal server that
+Plays every scene of `tests/replay/scenes.py` in shops of its own, on a real PostgreSQL and a Temporal server that
 skips time, and writes each history to `tests/replay/histories/VERSION/SCENE.json`. Without VERSION: the newest one that
 is there. `docs/changing-workflows.md` says when a new one is due.
 """
@@ -22,7 +22,8 @@ from runtime.ports import free_port
 from runtime.postgres import PostgresServer
 from tests.polling import eventually
 from tests.replay.histories import HISTORIES, files, versions, write
-from tests.replay.scenes import SCENES
+from tests.replay.scene import Scene
+from tests.replay.scenes import SHOPS
 from tests.shop import QUICK, open_shop
 from tests.workflows.skipping import overlapping, start_environment
 from tests.workflows.till import Till
@@ -31,18 +32,24 @@ from tests.workflows.till import Till
 async def record(version: int) -> None:
     """Plays all scenes, and then writes their histories in place of those that this version has."""
     histories: dict[str, WorkflowHistory] = {}
-    async with _open_till() as till:
-        for name, scene in SCENES.items():
-            handle = await scene.stage(till, name)
-            await _until_quiet(handle)
-            histories[name] = await handle.fetch_history()
-            print(name)  # noqa: T201 (read by a person)
-            if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
-                await handle.terminate("its history is recorded")
+    for scenes in SHOPS:
+        async with _open_till() as till:
+            for name, scene in scenes.items():
+                histories[name] = await _history(till, name, scene)
+                print(name)  # noqa: T201 (read by a person)
     for old in files(str(version)):
         old.unlink()
     for name, history in histories.items():
         write(HISTORIES / str(version) / f"{name}.json", history)
+
+
+async def _history(till: Till, name: str, scene: Scene) -> WorkflowHistory:
+    handle = await scene.stage(till, name)
+    await _until_quiet(handle)
+    history = await handle.fetch_history()
+    if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
+        await handle.terminate("its history is recorded")
+    return history
 
 
 @asynccontextmanager

@@ -4,14 +4,17 @@ import asyncio
 import json
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from domain.order import SOLD_STATUSES, UNDONE_STATUSES, CancelReason
+from runtime.workers import WORKFLOWS
 from tests.builders import an_order_document
 from tests.imports import ROOT
+from tests.markers import told
 from tests.replay.histories import HISTORIES, OF_THE_MACHINE, failures, files, name_of, payloads, versions
 from tests.replay.scenes import SCENES
 
@@ -32,6 +35,18 @@ def results(version: str) -> list[Any]:
         if event["eventType"] == "EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED"
     ]
     return [json.loads(text) for result in completed for text in payloads(result)]
+
+
+def markers(version: str) -> set[str]:
+    """The patch markers in a version's histories."""
+    found = [
+        event["markerRecordedEventAttributes"]
+        for document in documents(version).values()
+        for event in document["events"]
+        if event["eventType"] == "EVENT_TYPE_MARKER_RECORDED"
+    ]
+    assert {marker["markerName"] for marker in found} <= {"core_patch"}
+    return {json.loads(text)["id"] for marker in found for text in payloads(marker)}
 
 
 def keys_of(value: Any) -> set[str]:
@@ -67,6 +82,18 @@ def test_every_ending_is_recorded() -> None:
     assert {ending["status"] for ending in endings} == (SOLD_STATUSES | UNDONE_STATUSES) - {"REFUNDED"}
 
 
+def test_every_workflow_is_recorded() -> None:
+    begun = [
+        document["events"][0]["workflowExecutionStartedEventAttributes"] for document in documents(NEWEST).values()
+    ]
+    assert {attributes["workflowType"]["name"] for attributes in begun} == {one.__name__ for one in WORKFLOWS}
+
+
+def test_what_each_marker_changed_is_recorded_since_the_version_that_the_guide_tells() -> None:
+    since = {version: {marker for marker, first in told().items() if first <= version} for version in versions()}
+    assert {version: markers(str(version)) for version in versions()} == since
+
+
 @pytest.mark.parametrize("version", [str(version) for version in versions()])
 def test_histories_tell_nothing_of_shoppers_and_machines(version: str) -> None:
     document = an_order_document()
@@ -78,23 +105,38 @@ def test_histories_tell_nothing_of_shoppers_and_machines(version: str) -> None:
         assert keys_of(recorded) & OF_THE_MACHINE == set(), name
 
 
-async def test_two_steps_that_change_places_without_a_marker_are_noticed(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
+def changed(tree: Path, file: str, before: str, after: str, scenes: Iterable[str]) -> None:
+    """A copy of the project in which one file reads otherwise, with these scenes' histories only."""
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "benchmarks", "docs"))
-    saga = tree / "workflows/order.py"
-    before = saga.read_text()
-    steps = ["            await self._ship(warehouses)\n", "            await self._capture(order)\n"]
-    saga.write_text(before.replace("".join(steps), "".join(reversed(steps))))
-    assert saga.read_text() != before
+    text = (tree / file).read_text()
+    assert before in text
+    (tree / file).write_text(text.replace(before, after))
     shutil.rmtree(tree / HISTORIES.relative_to(ROOT))
-    for name in ("confirmed", "card-declined"):
-        file = HISTORIES / NEWEST / f"{name}.json"
-        copy = tree / file.relative_to(ROOT)
+    for name in scenes:
+        recorded = HISTORIES / NEWEST / f"{name}.json"
+        copy = tree / recorded.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, copy)
-    code, complaint = await replay_in(tree)
+        shutil.copy(recorded, copy)
+
+
+async def test_two_steps_that_change_places_without_a_marker_are_noticed(tmp_path: Path) -> None:
+    steps = ["            await self._ship(warehouses)\n", "            await self._capture(order)\n"]
+    exchanged = "".join(steps), "".join(reversed(steps))
+    changed(tmp_path / "tree", "workflows/order.py", *exchanged, ("confirmed", "card-declined"))
+    code, complaint = await replay_in(tmp_path / "tree")
     assert code == 1
     assert f"{NEWEST}/confirmed.json" in complaint
     assert "Nondeterminism" in complaint
     # A declined card never came to the steps that changed places.
     assert "card-declined" not in complaint
+
+
+async def test_a_timer_that_is_gone_without_a_marker_is_noticed(tmp_path: Path) -> None:
+    """In another workflow than the order's, of which one history ends at that timer."""
+    wait = 'self._news.is_there, timeout=LOOK_AGAIN, timeout_summary="a refund is on its way: ask again"'
+    scenes = "refund-full", "refund-waits-for-bank", "refund-arrived"
+    changed(tmp_path / "tree", "workflows/money.py", wait, "self._news.is_there", scenes)
+    code, complaint = await replay_in(tmp_path / "tree")
+    assert code == 1
+    assert [name for name in scenes if f"{NEWEST}/{name}.json" in complaint] == list(scenes[1:])
+    assert "Nondeterminism" in complaint

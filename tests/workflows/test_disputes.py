@@ -6,10 +6,8 @@ import pytest
 
 from domain.keys import Step
 from tests.baskets import Basket
-from tests.workflows.test_refunds import refund, sold
+from tests.workflows.refunding import CLOSED, CREATED, refund, sold
 from tests.workflows.till import FOREVER, Till
-
-CREATED, CLOSED = "charge.dispute.created", "charge.dispute.closed"
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from domain.reconciliation import FindingKind
 from tests.baskets import Basket
 from tests.builders import an_order_document
 from tests.conftest import MakeDatabase
-from tests.gates import Gate
-from tests.guarding import about, kinds, reconcile
+from tests.guarding import about, kinds, reconcile, terminated
 from tests.shop import Shop
 from tests.workflows.skipping import shop_on, start_environment
 
@@ -26,15 +25,6 @@ async def shop(make_database: MakeDatabase) -> AsyncIterator[Shop]:
     """A shop of its own: a guard looks at all orders of one."""
     async with await start_environment() as environment, shop_on(environment, make_database) as shop:
         yield shop
-
-
-async def terminated(shop: Shop, basket: Basket, step: Step, *, after: bool = False, **changes: object) -> Gate:
-    """The order's run, ended by hand while this step is under way or its answer is."""
-    gate = shop.gates.hold(basket.order_id, step, after=after)
-    await shop.place(basket, **changes)
-    await gate.reached()
-    await shop.saga(basket.order_id).terminate("a test")
-    return gate
 
 
 async def decided(shop: Shop, basket: Basket, action: str) -> None:

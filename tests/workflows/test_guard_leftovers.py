@@ -8,7 +8,7 @@ import pytest_asyncio
 from domain.reconciliation import FindingKind, RunKind
 from tests.baskets import Basket, fresh
 from tests.conftest import MakeDatabase
-from tests.guarding import about, kinds, reconcile
+from tests.guarding import about, book, kinds, reconcile
 from tests.shop import Shop
 from tests.workflows.skipping import shop_on, start_environment
 from tests.workflows.till import FOREVER, SOMEBODY, Till
@@ -33,13 +33,6 @@ async def cancelled(till: Till) -> Basket:
     await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
     await till.fault(basket, "webhook", "lose", times=FOREVER)
     return basket
-
-
-async def book(shop: Shop, reference: str) -> None:
-    """A booking lands at the courier."""
-    body = {"reference": reference, "warehouse": "main", "address": {"postcode": "SW1Y 4JH", "country": "GB"}}
-    async with shop.http.post(f"{shop.base('courier')}/shipments", json=body) as answer:
-        assert answer.status == 201, await answer.text()
 
 
 @pytest.mark.parametrize("kind", list(RunKind))

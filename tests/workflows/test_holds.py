@@ -1,8 +1,6 @@
 """While an operator holds a provider nothing new is sent to it, orders wait as long as it takes, and none is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -11,6 +9,7 @@ from domain.holds import Held
 from domain.keys import Step
 from tests.baskets import Basket
 from tests.builders import an_order_document
+from tests.holding import held
 from tests.shop import Shop
 from tests.workflows.till import Till
 
@@ -19,16 +18,6 @@ DAY = 86_400
 LOOK = 4 * 3600
 #: Where the courier does not go.
 NOWHERE = an_order_document()["shipping_address"] | {"postcode": "00000"}
-
-
-@asynccontextmanager
-async def held(shop: Shop, party: Held) -> AsyncIterator[None]:
-    """The party is held in this block."""
-    assert await place_hold(shop.database, party, "tests", "maintenance")
-    try:
-        yield
-    finally:
-        assert await release_hold(shop.database, party, "tests", "over")
 
 
 async def days_pass(till: Till, basket: Basket, days: int) -> None:

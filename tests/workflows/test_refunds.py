@@ -2,12 +2,12 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from domain.keys import Step
 from tests.baskets import Basket, fresh
+from tests.workflows.refunding import over, refund, sold
 from tests.workflows.till import FOREVER, Till
 from workflows.names import refund_workflow_id
 
@@ -20,30 +20,8 @@ def till(patient_till: Till) -> Till:
     return patient_till
 
 
-async def sold(till: Till) -> Basket:
-    """A confirmed order, 50.00 captured."""
-    basket = await till.shop.basket()
-    await till.pay_at_once(basket)
-    await till.confirmed(basket)
-    return basket
-
-
-async def refund(till: Till, basket: Basket, amount: int | None = None, *, key: str | None = None) -> tuple[int, str]:
-    """Asks the operator's door; the answer's status and its problem's type, if it is one."""
-    body: dict[str, Any] = {"reason": "a broken cup"} | ({"amount": amount} if amount else {})
-    headers = {"Idempotency-Key": key or fresh("refund"), "X-Actor": "olga"}
-    path = f"/ops/orders/{basket.order_id}/refund"
-    answer = await till.shop.operator.post(path, json=body, headers=headers)
-    return answer.status, str((await answer.json()).get("type", "")).removeprefix("/problems/")
-
-
 async def refunded(till: Till, basket: Basket) -> int:
     return int((await till.intent(basket))["refunded"])
-
-
-async def over(till: Till, basket: Basket, key: str) -> None:
-    """Until the refund's workflow has ended."""
-    await till.shop.client.get_workflow_handle(refund_workflow_id(basket.order_id, key)).result()
 
 
 async def test_a_full_refund_makes_the_order_refunded_and_is_told_once(till: Till) -> None:

@@ -12,7 +12,7 @@ from temporalio.testing import WorkflowEnvironment
 from adapters.tables import money_movements, webhook_inbox
 from domain.messages import PaymentView
 from domain.views import NeedsReview, OrderView
-from tests.baskets import Basket, fresh
+from tests.baskets import Basket
 from tests.polling import eventually
 from tests.shop import Shop
 from workflows.money import MoneyWorkflow
@@ -167,10 +167,9 @@ class Till:
     ) -> str:
         """A signed event about the order's intent, stored by the shop when this returns; its id."""
         about = intent or (await self.intent(basket))["id"]
-        event_id = fresh("evt")
-        sent = await self.shop.sim("events", type=kind, intent=about, event_id=event_id, overrides=overrides)
+        sent = await self.shop.sim("events", type=kind, intent=about, overrides=overrides)
         assert sent["status"] == 200
-        return event_id
+        return str(sent["id"])
 
     async def became(self, event_id: str) -> str:
         """What became of an event, once it does not wait any more."""
