@@ -72,6 +72,7 @@ async def test_when_tries_run_out_the_look_up_decides(till: Till) -> None:
         till.shop.gates.fail(basket.order_id, Step.CAPTURE_PAYMENT, unavailable, after=after, times=CAPTURE_TRIES)
     await till.pay_at_once(taken, not_taken)
     await till.confirmed(taken, not_taken)
+    assert [await till.shop.reviews(basket.order_id) for basket in (taken, not_taken)] == [[], []]
     assert await till.keys(taken, "capture") == [f"{taken.order_id}:capture_payment:1:capture"]
     # Certainly not done: the next series asks under the next key.
     assert await till.keys(not_taken, "capture") == [f"{not_taken.order_id}:capture_payment:2:capture"]

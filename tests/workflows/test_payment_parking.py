@@ -4,10 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
+from temporalio.client import WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 
 from domain.keys import Step
+from domain.messages import RedriveStep
+from domain.order import RedriveAction
 from tests.baskets import Basket
+from tests.polling import eventually
 from tests.workflows.till import FOREVER, Till
+from workflows.order import OrderWorkflow
 
 #: A parked step with a technical cause looks again after a quarter of an hour (domain.policy).
 NEXT_LOOK = 900
@@ -76,15 +82,28 @@ async def test_an_order_ends_when_the_operators_word_about_it_is_answered(till: 
     await till.fault(basket, "confirm", "error", status=502, times=FOREVER)
     await till.shop.place_in_real_time(basket)
     await till.parked(basket, "authorize_payment")
-    look = till.shop.gates.hold(basket.order_id, Step.READ_PAYMENT)
-    word = asyncio.create_task(till.shop.redrive(basket.order_id, "authorize_payment", "compensate"))
+    saga, look = till.shop.saga(basket.order_id), till.shop.gates.hold(basket.order_id, Step.READ_PAYMENT)
+    compensate = RedriveStep(
+        step=Step.AUTHORIZE_PAYMENT, action=RedriveAction.COMPENSATE, actor="tests", reason="a test"
+    )
+    word = asyncio.create_task(saga.execute_update(OrderWorkflow.redrive_step, compensate))
     await look.reached()
     assert (await till.shop.cancel(basket.order_id))[0] == 202
     await till.shop.reaches(basket.order_id, "CANCELLED_COMPENSATED")
+
+    async def nothing_else_is_left() -> bool:
+        pending = (await saga.describe()).raw_description.pending_activities
+        return {one.activity_type.name for one in pending} <= {Step.READ_PAYMENT.value}
+
+    await eventually(nothing_else_is_left)
+    # A query is answered when everything before it was seen.
+    await saga.query(OrderWorkflow.status)
     look.open()
-    assert await word == 409
+    with pytest.raises(WorkflowUpdateFailedError) as refusal:
+        await word
+    assert isinstance(refusal.value.cause, ApplicationError)
+    assert refusal.value.cause.type == "NoSuchWait"
     await till.undone(basket, reason="CANCELLED_BY_CUSTOMER")
-    assert till.shop.gates.calls(basket.order_id, Step.READ_PAYMENT) >= 1
 
 
 @pytest.mark.parametrize(
