@@ -143,8 +143,8 @@ REMOVALS = (
         "an order that an earlier run has sold is not undone",
         "a cancel of a run that was reset takes back what was delivered",
         ORDER,
-        old="if await self._record(OrderStatus.COMPENSATING) in SOLD_STATUSES:",
-        new="if await self._record(OrderStatus.COMPENSATING) is None:",
+        old="if await self._stage.record(OrderStatus.COMPENSATING, self._cancel) in SOLD_STATUSES:",
+        new="if await self._stage.record(OrderStatus.COMPENSATING, self._cancel) is None:",
         proof=f"{AGAIN}::test_a_cancel_after_a_reset_never_unconfirms_an_order",
     ),
     Removal(

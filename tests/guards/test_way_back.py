@@ -116,8 +116,8 @@ REMOVALS = (
         "money that moved while others were undone goes back first",
         "an order is told as undone whose money is taken",
         ORDER,
-        old="        await self._payment.release_what_came_since()\n        await self._record(",
-        new="        await self._record(",
+        old="        await self._payment.release_what_came_since()\n        await self._stage.record(",
+        new="        await self._stage.record(",
         proof=f"{LATE}::test_money_that_moves_while_another_undo_is_parked_is_given_back_before_the_order_closes",
     ),
     Removal(
@@ -141,8 +141,8 @@ REMOVALS = (
         "a refund on its way is handed over",
         "a refund that the bank sends back is forgotten with its order",
         ORDER,
-        old="        await self._payment.hand_over()\n        return self._result()\n\n    def _is_refusal",
-        new="        return self._result()\n\n    def _is_refusal",
+        old="        await self._payment.hand_over()\n        return self._stage.result()\n\n    def _is_refusal",
+        new="        return self._stage.result()\n\n    def _is_refusal",
         proof=f"{DISPUTES}::test_a_failed_refund_of_an_undone_order_is_owed_until_it_is_paid",
     ),
     Removal(
