@@ -86,7 +86,7 @@ async def test_an_order_ends_when_the_operators_word_about_it_is_answered(till: 
     compensate = RedriveStep(
         step=Step.AUTHORIZE_PAYMENT, action=RedriveAction.COMPENSATE, actor="tests", reason="a test"
     )
-    word = asyncio.create_task(saga.execute_update(OrderWorkflow.redrive_step, compensate))
+    word = asyncio.create_task(saga.execute_update("redrive_step", compensate))
     await look.reached()
     assert (await till.shop.cancel(basket.order_id))[0] == 202
     await till.shop.reaches(basket.order_id, "CANCELLED_COMPENSATED")
