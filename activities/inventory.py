@@ -60,15 +60,13 @@ class InventoryActivities:
     async def commit_stock(self, step: StepInput) -> None:
         """Turns the reservation into a sale: the pieces leave the shelf.
 
-        Idempotent by the stamp of `commit_stock`. Raises StepFenced when the reservation was released,
-        ContradictionError when there never was one.
+        Idempotent by the reservations' own state: sold ones are not sold again. Raises StepFenced when the reservation
+        was released, ContradictionError when there never was one.
         """
         key = EffectKey(step.order_id, Step.COMMIT_STOCK, revision=step.revision)
         async with self._database.begin() as connection:
-            # The reservation's lock first, as in release_stock: the two never wait for each other crosswise.
+            # The reservation's lock: a release is before it or after it.
             reserved = await enter_forward(connection, EffectKey(step.order_id, Step.RESERVE_STOCK))
-            if (await enter(connection, key)).done:
-                return
             if not reserved.done:
                 raise ContradictionError(str(key))
             await stock.sell(connection, key)
