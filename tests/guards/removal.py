@@ -12,13 +12,14 @@ import pytest
 
 from tests.commands import ROOT
 
-#: What a copy does without: what git ignores, git's own, and what no test here reads.
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", ".local", ".env", "__pycache__", ".*_cache", ".hypothesis", "histories", "pictures"
-)
+#: What a copy does without. It has the compiled modules, which Python takes by the time and size of their source.
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".local", ".env", ".*_cache", ".hypothesis", "histories", "pictures")
 #: Far above what one test may need on a busy machine.
 PROOF_SECONDS = 120
 LIMIT_SECONDS = 300
+
+#: For every file of removals.
+MARKS = [pytest.mark.long, pytest.mark.timeout(LIMIT_SECONDS + 60)]
 
 
 @dataclass(frozen=True)

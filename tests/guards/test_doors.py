@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 ORDERS, INBOX, OUTBOX = "adapters/orders.py", "adapters/inbox.py", "adapters/outbox.py"
 SIGNATURES, DELIVERY, RELAY = "api/signatures.py", "events/delivery.py", "events/relay.py"
@@ -181,7 +179,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

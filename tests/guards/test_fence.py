@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 STEPS = "adapters/steps.py"
 SHIPPING = "tests/integration/test_shipping_bookings.py"
@@ -78,7 +76,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

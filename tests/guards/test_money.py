@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 PAYMENTS, RECORDS = "activities/payments.py", "adapters/payments.py"
 HOLDING = "tests/integration/test_payments_authorize.py"
@@ -119,6 +117,14 @@ REMOVALS = (
         proof=f"{RETURNING}::test_a_payment_that_still_processes_is_not_forgotten",
     ),
     Removal(
+        "after its tombstone a hold is not told as done",
+        "whoever reads the order's timeline believes that its money is held",
+        PAYMENTS,
+        old="            if stamps.undone:\n                return view\n",
+        new="",
+        proof=f"{RETURNING}::test_a_hold_that_only_the_undo_has_seen_is_not_told_as_done_after_it",
+    ),
+    Removal(
         "only what is owed is refunded",
         "what was given back by hand is given back again",
         PAYMENTS,
@@ -192,7 +198,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 REVIEWS, MIGRATIONS = "adapters/reviews.py", "migrations/versions"
 STAGES = "tests/integration/test_orders_stages.py"
@@ -111,7 +109,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

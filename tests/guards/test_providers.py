@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 EFFECTS, GATEWAY = "adapters/gateway_effects.py", "adapters/payment_gateway.py"
 COURIER, SHIPPING = "adapters/courier.py", "activities/shipping.py"
@@ -153,7 +151,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

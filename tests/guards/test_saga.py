@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 ORDER, STEPS, PAYMENT, PARKING = (
     "workflows/order.py",
@@ -165,7 +163,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

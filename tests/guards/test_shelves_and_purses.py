@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.guards.removal import Removal, assert_missed, each
+from tests.guards.removal import MARKS, Removal, assert_missed, each
 
 INVENTORY, STOCK = "activities/inventory.py", "adapters/stock.py"
 LOYALTY, LEDGERS = "activities/loyalty.py", "adapters/loyalty.py"
@@ -144,7 +142,7 @@ REMOVALS = (
     ),
 )
 
-pytestmark = pytest.mark.long
+pytestmark = MARKS
 
 
 @each(REMOVALS)

@@ -186,6 +186,15 @@ async def test_a_payment_that_still_processes_is_not_forgotten(till: Till) -> No
     assert await till.held(order_id) == 0
 
 
+async def test_a_hold_that_only_the_undo_has_seen_is_not_told_as_done_after_it(till: Till) -> None:
+    order_id = await till.order("pm_sim_never")
+    view = await till.authorize(order_id)
+    await till.desk.control("POST", f"intents/{view.intent_id}/authenticate", outcome="success")
+    assert (await till.release(order_id)).status is PaymentStatus.VOIDED
+    assert await till.movements(order_id) == [("authorized", DUE), ("voided", DUE)]
+    assert ("authorize_payment", "done") not in await till.stamps(order_id)
+
+
 async def test_a_refund_is_pending_until_the_bank_says_so(till: Till) -> None:
     order_id, refund_id = await a_pending_refund(till)
     row = await till.row(order_id)

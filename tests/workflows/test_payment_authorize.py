@@ -119,6 +119,8 @@ async def test_a_hold_whose_answer_we_lost_ourselves_is_found_by_looking(till: T
 async def test_a_hold_is_freed_when_its_step_ends_as_refused_all_the_same(till: Till) -> None:
     """S65: the hold stands at the gateway, and our step says no for good."""
     saving, again = await till.baskets(2)
+    for basket in (saving, again):
+        await till.fault(basket, "webhook", "lose", times=FOREVER)
     fail, step = till.shop.gates.fail, Step.AUTHORIZE_PAYMENT
 
     def lost() -> Exception:
