@@ -9,8 +9,9 @@ from tests.observability.replay import Replay, alerts
 from tests.observability.troubles import HOUR, STORIES
 
 ALERTS = alerts()
-#: What a machine that is busy with other things fires too, however well the shop is.
-OF_SPEED = {"ApiSlow", "StepsWaitForWorkers"}
+#: What a machine that is busy with other things fires too, however well the shop is: a simulator that has no CPU for
+#: half a second, the time-out of these shops, has given no answer.
+OF_SPEED = {"ApiSlow", "StepsWaitForWorkers", "OutcomeUnknown"}
 
 
 @pytest.mark.parametrize("name", sorted(ALERTS))
