@@ -1,7 +1,7 @@
 """A shop for the matrix: its orders share one server, each with its own clock, its own policy and its own trouble."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -22,10 +22,14 @@ async def environment() -> AsyncIterator[WorkflowEnvironment]:
         yield environment
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quiet() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> Iterator[None]:
     """Each of thousands of failures on purpose would be told with its traceback: a tenth of all work."""
-    logging.getLogger("temporalio.activity").setLevel(logging.ERROR)
+    logger = logging.getLogger("temporalio.activity")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    yield
+    logger.setLevel(level)
 
 
 @pytest_asyncio.fixture(scope="session")
