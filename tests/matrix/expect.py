@@ -74,11 +74,12 @@ _TRIGGERED = {
     Trigger.COURIER: (TURN[Step.BOOK_SHIPMENT], CancelReason.NO_SERVICE_TO_ADDRESS),
     Trigger.CAPTURE: (PIVOT, CancelReason.CAPTURE_FAILED),
 }
+#: A request of Temporal's is accepted by the server; in one batch with an update that follows, the update comes first.
 _CANCELLED = {
-    Caller.CUSTOMER: CancelReason.CANCELLED_BY_CUSTOMER,
-    Caller.BOTH: CancelReason.CANCELLED_BY_CUSTOMER,
-    Caller.TEMPORAL: CancelReason.CANCELLED_BY_OPERATOR,
-    Caller.BOTH_TURNED: CancelReason.CANCELLED_BY_OPERATOR,
+    Caller.CUSTOMER: (CancelReason.CANCELLED_BY_CUSTOMER,),
+    Caller.BOTH: (CancelReason.CANCELLED_BY_CUSTOMER,),
+    Caller.TEMPORAL: (CancelReason.CANCELLED_BY_OPERATOR,),
+    Caller.BOTH_TURNED: (CancelReason.CANCELLED_BY_OPERATOR, CancelReason.CANCELLED_BY_CUSTOMER),
 }
 #: Faults that a step does not survive, where it has no park.
 _ENDING = frozenset({Fault.RUNS_OUT, Fault.LANDS_LATE})
@@ -180,14 +181,14 @@ def _cancelled_end(case: Case, turn: int, reason: CancelReason | None) -> tuple[
     """The end of an order that was cancelled before the pivot, at the latest in the turn that would have ended it."""
     assert case.caller is not None
     at = moment_turn(case)
-    cancelled = _ending(at, _CANCELLED[case.caller], cancelled=True)
+    cancelled = {_ending(at, told, cancelled=True) for told in _CANCELLED[case.caller]}
     if reason is None or at < turn:
-        return at, {cancelled}
+        return at, cancelled
     own = _ending(turn, reason, cancelled=False)
     if at == WAIT and fault_ends(case) is None:
         # A word of the bank may be read before the cancel is. A deadline is not over while it is read.
-        return at, {cancelled} if case.payment is Payment.ABANDONED else {own, cancelled}
-    return at, {cancelled if _waits(case) else own}
+        return at, cancelled if case.payment is Payment.ABANDONED else {own} | cancelled
+    return at, cancelled if _waits(case) else {own}
 
 
 def _waits(case: Case) -> bool:
